@@ -1,0 +1,1 @@
+"""Causal message delivery: nothing is delivered before what it may depend on."""

@@ -1,0 +1,197 @@
+"""FIFO delivery over any network, and no order at all: the two baselines.
+
+**FIFO.** What a process sends to another is delivered there once and in the
+order in which it was sent; nothing is promised across senders, so causality is
+violated as soon as three processes talk. It is here for two reasons: it is the
+known-bad that every causal-order check must catch, and it is one half of
+Almeida's "SPS + FIFO implies causal" (Proposition 4.2): `csps` and `sps` are
+this endpoint plus a rule for when a message may be released.
+
+The way of Almeida's Algorithm 1: messages are numbered in one sequence for all
+destinations, and each carries the number of its predecessor to the same
+destination (`pid`), so the receiver sees gaps. A message is held until its
+predecessor is delivered (lines 44-56), then acknowledged. FIFO makes acks
+cumulative: an ack of n covers all that was sent to that process up to n, so a
+lost ack is made up for by the next one, and one integer per peer is all that
+has to travel, on whatever travels anyway.
+
+    invariant   flight[j] = what was released to j and is not acked, in order;
+                delivered[j] = the last message of j delivered here, and all
+                of j's messages to here before it are delivered.
+
+Cost per message: one record in `flight`, one look-up of the peer on each side.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, Self
+
+from .endpoint import (
+    Blocked,
+    Delivery,
+    Endpoint,
+    Footprint,
+    Outgoing,
+    Packet,
+    RemoteProtocolError,
+    Wait,
+    check_number,
+    destinations,
+)
+
+__all__ = ["Ack", "Fifo", "Message", "Peer", "Unordered"]
+
+_new = tuple.__new__
+
+
+class Message(Packet):
+    """Message `mid`, to be delivered next after message `pid` (0: the first)."""
+
+    __slots__ = ()
+    kind = "msg"
+    fields = ("mid", "pid", "payload")
+    integers = 2
+
+    def __new__(cls, mid: int, pid: int, payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        check_number("pid", pid, 0)
+        if pid >= mid:
+            raise RemoteProtocolError(f"message {mid} cannot come after message {pid}")
+        return _new(cls, ("msg", mid, pid, payload))
+
+
+class Ack(Packet):
+    """All that you sent me up to message `mid` has been delivered here."""
+
+    __slots__ = ()
+    kind = "ack"
+    fields = ("mid",)
+    integers = 1
+
+    def __new__(cls, mid: int) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("ack", mid))
+
+
+class Peer:
+    """What an endpoint knows of one other process, for both directions."""
+
+    __slots__ = ("acked", "delivered", "early", "flight", "sent")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        """Number of the last message causal-sent to it (`ls`, line 24)."""
+        self.acked = 0
+        """It has delivered all messages up to this one."""
+        self.flight: deque[Packet] = deque()
+        """Released to it and not acknowledged, in order."""
+        self.delivered = 0
+        """Number of its last message delivered here (`ld`, line 25)."""
+        self.early: dict[int, Packet] = {}
+        """Its messages that arrived too early, by predecessor (`rb`, line 27)."""
+
+    def copy(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.sent = self.sent
+        twin.acked = self.acked
+        twin.flight = self.flight.copy()
+        twin.delivered = self.delivered
+        twin.early = self.early.copy()
+        return twin
+
+    def state(self) -> Hashable:
+        return (
+            self.sent,
+            self.acked,
+            tuple(self.flight),
+            self.delivered,
+            frozenset(self.early.values()),
+        )
+
+    def footprint(self) -> int:
+        return 4 + 2 * (len(self.flight) + len(self.early))
+
+
+class Fifo(Endpoint):
+    """Reliable FIFO delivery over a network that may lose, copy and reorder."""
+
+    __slots__ = ("_acks", "_peers")
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me)
+        self._peers: dict[str, Peer] = {}
+        self._acks: dict[str, int] = {}
+        """Acks that are due, by peer; `take_packets` makes packets of them."""
+
+    def _peer(self, name: str) -> Peer:
+        peer = self._peers.get(name)
+        if peer is None:
+            peer = self._peers[name] = Peer()
+        return peer
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        names = (to,) if to.__class__ is str and to else destinations(to)
+        mid = self._mid = self._mid + 1
+        for name in names:
+            if name == self.me:
+                continue
+            peer = self._peers.get(name) or self._peer(name)
+            message = _new(Message, ("msg", mid, peer.sent, payload))
+            peer.sent = mid
+            peer.flight.append(message)
+            self._packets.append((name, message))
+        if self.me in names:
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def receive(self, source: str, packet: Packet) -> None:
+        kind = packet.__class__
+        if kind is Message:
+            self._receive_message(source, packet)
+        elif kind is Ack:
+            self._receive_ack(source, packet[1])
+        else:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of fifo")
+
+    def _receive_message(self, source: str, message: Packet) -> None:
+        peer = self._peers.get(source) or self._stranger(source)
+        mid = message[1]
+        pid = message[2]
+        if pid == peer.delivered:
+            self._accept(source, peer, message)
+            while peer.delivered in peer.early:
+                self._accept(source, peer, peer.early.pop(peer.delivered))
+        elif mid <= peer.delivered:
+            self._acks[source] = peer.delivered
+        elif pid < peer.delivered or peer.early.get(pid, message) != message:
+            raise RemoteProtocolError(
+                f"{source!r} sent message {mid} as the one after {pid}, which was another"
+            )
+        else:
+            peer.early[pid] = message
+
+    def _accept(self, source: str, peer: Peer, message: Packet) -> None:
+        """The next message in order: acknowledge and deliver it (lines 52-56)."""
+        mid = message[1]
+        peer.delivered = mid
+        self._acks[source] = mid
+        if self.on_delivery is None:
+            self._deliveries.append(_new(Delivery, (source, mid, message[3])))
+        else:
+            self.on_delivery(_new(Delivery, (source, mid, message[3])))
+
+    def _receive_ack(self, source: str, mid: int) -> None:
+        peer = self._peers.get(source)
+        if peer is None or mid > peer.acked:
+            self._acknowledge(source, peer, mid)
+
+    def _acknowledge(self, source: str, peer: Peer | None, mid: int) -> None:
+        """Drop what the peer has delivered; an ack of n covers all before n."""
+        flight = peer.flight if peer else ()
+        for covered, message in enumerate(flight, 1):
+            if message[1] >= mid:
+                break
+        else:
+            raise RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")

@@ -1,0 +1,74 @@
+"""Common ground of the protocols that know their members beforehand.
+
+Matrix and vector clocks need an index for each process; a broadcast needs to
+know who "all" are. Such endpoints are made with `group=`, the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Self
+
+from .endpoint import Endpoint, LocalProtocolError, RemoteProtocolError, destinations
+
+__all__ = ["BroadcastEndpoint", "GroupEndpoint"]
+
+
+class GroupEndpoint(Endpoint):
+    """An endpoint of a fixed group: members have indexes 0 to n-1, by name."""
+
+    __slots__ = ("group", "index")
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me)
+        if group is None:
+            raise LocalProtocolError(
+                f"{type(self).__name__} needs group=, the names of all members"
+            )
+        self.group = destinations(tuple(group))
+        self.index = {name: k for k, name in enumerate(self.group)}
+        if me not in self.index:
+            raise LocalProtocolError(f"{me!r} is not a member of the group {list(self.group)}")
+
+    def _member(self, source: str) -> int:
+        """The index of the process that a packet claims to come from."""
+        k = self.index.get(source)
+        if k is None or source == self.me:
+            raise RemoteProtocolError(f"a packet from {source!r}, which is no other member")
+        return k
+
+    def _members(self, to: str | Collection[str]) -> tuple[str, ...]:
+        """Checked destinations, all members of the group."""
+        names = destinations(to)
+        strangers = [name for name in names if name not in self.index]
+        if strangers:
+            raise LocalProtocolError(f"not in the group {list(self.group)}: {strangers}")
+        return names
+
+    def _copy_into(self, twin: Self) -> None:
+        twin.group = self.group
+        twin.index = self.index
+
+
+class BroadcastEndpoint(GroupEndpoint):
+    """An endpoint that can only send to everybody, itself included or not."""
+
+    __slots__ = ("others",)
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me, group)
+        self.others = tuple(name for name in self.group if name != me)
+
+    def _everybody(self, to: str | Collection[str]) -> bool:
+        """Check that `to` is everybody; returns whether it includes oneself."""
+        names = self._members(to)
+        to_self = self.me in names
+        if len(names) - to_self != len(self.others):
+            raise LocalProtocolError(
+                f"{type(self).__name__} only broadcasts: send to all of {list(self.others)}"
+            )
+        return to_self
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin.others = self.others
