@@ -114,6 +114,10 @@ class Peer:
         return 4 + 2 * (len(self.flight) + len(self.early))
 
 
+_NOBODY = Peer()
+"""Stands for a process that nothing was ever sent to; never changed."""
+
+
 class Fifo(Endpoint):
     """Reliable FIFO delivery over a network that may lose, copy and reorder."""
 
@@ -126,10 +130,15 @@ class Fifo(Endpoint):
         """Acks that are due, by peer; `take_packets` makes packets of them."""
 
     def _peer(self, name: str) -> Peer:
-        peer = self._peers.get(name)
-        if peer is None:
-            peer = self._peers[name] = Peer()
+        """The record of a process not met before."""
+        peer = self._peers[name] = Peer()
         return peer
+
+    def _stranger(self, source: str) -> Peer:
+        """The record of a process that a first message came from."""
+        if not isinstance(source, str) or source in ("", self.me):
+            raise RemoteProtocolError(f"a message from {source!r}, which is no other process")
+        return self._peer(source)
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         names = (to,) if to.__class__ is str and to else destinations(to)
@@ -183,15 +192,103 @@ class Fifo(Endpoint):
             self.on_delivery(_new(Delivery, (source, mid, message[3])))
 
     def _receive_ack(self, source: str, mid: int) -> None:
-        peer = self._peers.get(source)
-        if peer is None or mid > peer.acked:
+        peer = self._peers.get(source) or _NOBODY
+        if mid > peer.acked:
             self._acknowledge(source, peer, mid)
 
-    def _acknowledge(self, source: str, peer: Peer | None, mid: int) -> None:
+    def _acknowledge(self, source: str, peer: Peer, mid: int) -> None:
         """Drop what the peer has delivered; an ack of n covers all before n."""
-        flight = peer.flight if peer else ()
-        for covered, message in enumerate(flight, 1):
+        flight = peer.flight
+        covered = 0
+        for message in flight:
+            covered += 1
             if message[1] >= mid:
                 break
-        else:
+        if not covered or message[1] != mid:
             raise RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
+        peer.acked = mid
+        for _ in range(covered):
+            flight.popleft()
+
+    def retransmit(self) -> None:
+        for name, peer in self._peers.items():
+            self._packets.extend((name, message) for message in peer.flight)
+
+    def take_packets(self) -> list[Outgoing]:
+        packets = self._packets
+        self._packets = []
+        if self._acks:
+            packets.extend([(name, _new(Ack, ("ack", mid))) for name, mid in self._acks.items()])
+            self._acks.clear()
+        return packets
+
+    def blocked(self) -> list[Blocked]:
+        return [
+            Blocked(name, message[1], self.me, "receiver", (Wait("predecessor", name, pid),))
+            for name, peer in sorted(self._peers.items())
+            for pid, message in sorted(peer.early.items())
+        ]
+
+    @property
+    def idle(self) -> bool:
+        flying = any(peer.flight for peer in self._peers.values())
+        return not flying and not self._acks and super().idle
+
+    def footprint(self) -> Footprint:
+        state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
+        return Footprint(state, {"msg": Message.integers, "ack": Ack.integers})
+
+    def _state(self) -> Hashable:
+        peers = ((name, peer.state()) for name, peer in self._peers.items())
+        return (frozenset(peers), frozenset(self._acks.items()))
+
+    def _copy_into(self, twin: Self) -> None:
+        twin._peers = {name: peer.copy() for name, peer in self._peers.items()}
+        twin._acks = self._acks.copy()
+
+
+class Datagram(Packet):
+    """Message `mid`, on its own."""
+
+    __slots__ = ()
+    kind = "msg"
+    fields = ("mid", "payload")
+    integers = 1
+
+    def __new__(cls, mid: int, payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("msg", mid, payload))
+
+
+class Unordered(Endpoint):
+    """Delivers on arrival: no state, no order, and no defence against faults."""
+
+    __slots__ = ()
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        names = destinations(to)
+        mid = self._mid = self._mid + 1
+        message = Datagram(mid, payload)
+        self._packets.extend((name, message) for name in names if name != self.me)
+        if self.me in names:
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def receive(self, source: str, packet: Packet) -> None:
+        if packet.__class__ is not Datagram or source == self.me:
+            raise RemoteProtocolError(
+                f"{source!r} sent {packet!r}, which is no packet of unordered"
+            )
+        self._deliver(source, packet[1], packet[2])
+
+    def blocked(self) -> list[Blocked]:
+        return []
+
+    def footprint(self) -> Footprint:
+        return Footprint(1, {"msg": Datagram.integers})
+
+    def _state(self) -> Hashable:
+        return ()
+
+    def _copy_into(self, twin: Self) -> None:
+        pass
