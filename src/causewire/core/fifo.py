@@ -24,9 +24,10 @@ Cost per message: one record in `flight`, one look-up of the peer on each side.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from .endpoint import (
     Blocked,
@@ -41,7 +42,7 @@ from .endpoint import (
     destinations,
 )
 
-__all__ = ["Ack", "Fifo", "Message", "Peer", "Unordered"]
+__all__ = ["Ack", "Fifo", "FifoEndpoint", "Message", "Peer", "Unordered"]
 
 _new = tuple.__new__
 
@@ -118,51 +119,29 @@ _NOBODY = Peer()
 """Stands for a process that nothing was ever sent to; never changed."""
 
 
-class Fifo(Endpoint):
-    """Reliable FIFO delivery over a network that may lose, copy and reorder."""
+P = TypeVar("P", bound=Peer)
+
+
+class FifoEndpoint(Endpoint, Generic[P]):
+    """The order and the reliability; `csps` and `sps` build on it."""
 
     __slots__ = ("_acks", "_peers")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
-        self._peers: dict[str, Peer] = {}
+        self._peers: dict[str, P] = {}
         self._acks: dict[str, int] = {}
         """Acks that are due, by peer; `take_packets` makes packets of them."""
 
-    def _peer(self, name: str) -> Peer:
-        """The record of a process not met before."""
-        peer = self._peers[name] = Peer()
-        return peer
+    @abstractmethod
+    def _peer(self, name: str) -> P:
+        """Make the record of a process not met before."""
 
-    def _stranger(self, source: str) -> Peer:
-        """The record of a process that a first message came from."""
+    def _stranger(self, source: str) -> P:
+        """Make the record of a process that a first packet came from."""
         if not isinstance(source, str) or source in ("", self.me):
-            raise RemoteProtocolError(f"a message from {source!r}, which is no other process")
+            raise RemoteProtocolError(f"a packet from {source!r}, which is no other process")
         return self._peer(source)
-
-    def send(self, to: str | Collection[str], payload: Any) -> int:
-        names = (to,) if to.__class__ is str and to else destinations(to)
-        mid = self._mid = self._mid + 1
-        for name in names:
-            if name == self.me:
-                continue
-            peer = self._peers.get(name) or self._peer(name)
-            message = _new(Message, ("msg", mid, peer.sent, payload))
-            peer.sent = mid
-            peer.flight.append(message)
-            self._packets.append((name, message))
-        if self.me in names:
-            self._deliver(self.me, mid, payload)
-        return mid
-
-    def receive(self, source: str, packet: Packet) -> None:
-        kind = packet.__class__
-        if kind is Message:
-            self._receive_message(source, packet)
-        elif kind is Ack:
-            self._receive_ack(source, packet[1])
-        else:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of fifo")
 
     def _receive_message(self, source: str, message: Packet) -> None:
         peer = self._peers.get(source) or self._stranger(source)
@@ -170,10 +149,11 @@ class Fifo(Endpoint):
         pid = message[2]
         if pid == peer.delivered:
             self._accept(source, peer, message)
-            while peer.delivered in peer.early:
-                self._accept(source, peer, peer.early.pop(peer.delivered))
+            early = peer.early
+            while early and peer.delivered in early:
+                self._accept(source, peer, early.pop(peer.delivered))
         elif mid <= peer.delivered:
-            self._acks[source] = peer.delivered
+            self._acks[source] = peer.delivered  # the ack before may have been lost
         elif pid < peer.delivered or peer.early.get(pid, message) != message:
             raise RemoteProtocolError(
                 f"{source!r} sent message {mid} as the one after {pid}, which was another"
@@ -181,7 +161,7 @@ class Fifo(Endpoint):
         else:
             peer.early[pid] = message
 
-    def _accept(self, source: str, peer: Peer, message: Packet) -> None:
+    def _accept(self, source: str, peer: P, message: Packet) -> None:
         """The next message in order: acknowledge and deliver it (lines 52-56)."""
         mid = message[1]
         peer.delivered = mid
@@ -191,13 +171,11 @@ class Fifo(Endpoint):
         else:
             self.on_delivery(_new(Delivery, (source, mid, message[3])))
 
-    def _receive_ack(self, source: str, mid: int) -> None:
+    def _receive_ack(self, source: str, mid: int) -> bool:
+        """Drop what the peer has delivered; returns whether that was news."""
         peer = self._peers.get(source) or _NOBODY
-        if mid > peer.acked:
-            self._acknowledge(source, peer, mid)
-
-    def _acknowledge(self, source: str, peer: Peer, mid: int) -> None:
-        """Drop what the peer has delivered; an ack of n covers all before n."""
+        if mid <= peer.acked:
+            return False
         flight = peer.flight
         covered = 0
         for message in flight:
@@ -207,18 +185,20 @@ class Fifo(Endpoint):
         if not covered or message[1] != mid:
             raise RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
         peer.acked = mid
-        for _ in range(covered):
+        while covered:
             flight.popleft()
+            covered -= 1
+        return True
 
     def retransmit(self) -> None:
         for name, peer in self._peers.items():
-            self._packets.extend((name, message) for message in peer.flight)
+            self._packets.extend([(name, message) for message in peer.flight])
 
     def take_packets(self) -> list[Outgoing]:
         packets = self._packets
         self._packets = []
         if self._acks:
-            packets.extend([(name, _new(Ack, ("ack", mid))) for name, mid in self._acks.items()])
+            packets += [(name, _new(Ack, ("ack", mid))) for name, mid in self._acks.items()]
             self._acks.clear()
         return packets
 
@@ -234,10 +214,6 @@ class Fifo(Endpoint):
         flying = any(peer.flight for peer in self._peers.values())
         return not flying and not self._acks and super().idle
 
-    def footprint(self) -> Footprint:
-        state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
-        return Footprint(state, {"msg": Message.integers, "ack": Ack.integers})
-
     def _state(self) -> Hashable:
         peers = ((name, peer.state()) for name, peer in self._peers.items())
         return (frozenset(peers), frozenset(self._acks.items()))
@@ -245,6 +221,50 @@ class Fifo(Endpoint):
     def _copy_into(self, twin: Self) -> None:
         twin._peers = {name: peer.copy() for name, peer in self._peers.items()}
         twin._acks = self._acks.copy()
+
+
+class Fifo(FifoEndpoint[Peer]):
+    """Reliable FIFO delivery over a network that may lose, copy and reorder."""
+
+    __slots__ = ()
+
+    def _peer(self, name: str) -> Peer:
+        peer = self._peers[name] = Peer()
+        return peer
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        if to.__class__ is str and to and to != self.me:
+            mid = self._mid = self._mid + 1
+            self._release(to, mid, payload)  # type: ignore[arg-type]
+            return mid
+        names = destinations(to)
+        mid = self._mid = self._mid + 1
+        for name in names:
+            if name != self.me:
+                self._release(name, mid, payload)
+        if self.me in names:
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def _release(self, to: str, mid: int, payload: Any) -> None:
+        peer = self._peers.get(to) or self._peer(to)
+        message = _new(Message, ("msg", mid, peer.sent, payload))
+        peer.sent = mid
+        peer.flight.append(message)
+        self._packets.append((to, message))
+
+    def receive(self, source: str, packet: Packet) -> None:
+        kind = packet.__class__
+        if kind is Message:
+            self._receive_message(source, packet)
+        elif kind is Ack:
+            self._receive_ack(source, packet[1])
+        else:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of fifo")
+
+    def footprint(self) -> Footprint:
+        state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
+        return Footprint(state, {"msg": Message.integers, "ack": Ack.integers})
 
 
 class Datagram(Packet):

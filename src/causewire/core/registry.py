@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .endpoint import Endpoint, LocalProtocolError
+from .csps import Csps
 from .fifo import Fifo, Unordered
+from .sps import Sps
 
 __all__ = ["Protocol", "create", "describe", "names"]
 
@@ -56,6 +58,42 @@ class Protocol:
 
 
 _TABLE: tuple[Protocol, ...] = (
+    Protocol(
+        name="csps",
+        endpoint=Csps,
+        summary="hybrid buffering: constant metadata, extra latency bounded by round trips",
+        paper="Almeida, Algorithms 1 and 3",
+        tolerates_loss=True,
+        tolerates_duplication=True,
+        buffering="hybrid",
+        message_space="O(1)",
+        process_space="O(i+o+b+p+u)",
+        sender_time="O(1)",
+        receiver_time="O(1)",
+        latency_optimal=False,
+        noncausal_latency="sender, O(r)",
+        throughput_scalable=True,
+        in_transit="unlimited",
+        control_messages=("ack", "permit"),
+    ),
+    Protocol(
+        name="sps",
+        endpoint=Sps,
+        summary="hybrid buffering, earliest release by permits; delay unbounded in some patterns",
+        paper="Almeida, Algorithm 2 and its multicast",
+        tolerates_loss=True,
+        tolerates_duplication=True,
+        buffering="hybrid",
+        message_space="O(1)",
+        process_space="O(i+o+b+p+u)",
+        sender_time="O(1)",
+        receiver_time="O(1)",
+        latency_optimal=False,
+        noncausal_latency="sender, unbounded",
+        throughput_scalable=True,
+        in_transit="unlimited",
+        control_messages=("ack", "permit"),
+    ),
     Protocol(
         name="fifo",
         endpoint=Fifo,

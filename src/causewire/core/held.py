@@ -1,0 +1,117 @@
+"""Messages that arrived too early, found by what they wait for.
+
+The receiver-buffering protocols (`rst`, `ks`) read off an arriving message which
+predecessors must be delivered here first. Each is named exactly, as message
+`mid` of `origin`, and what one origin sends here is delivered in the order of
+its numbers, so a need (origin, n) is met by the delivery of n or anything later
+from the same origin.
+
+A delivery therefore looks only at the queue of its origin, and there only at
+what it frees: no scan over all that is held. Each need is queued once and taken
+out once, which makes the buffer cost O(log b) per need of a message.
+
+    invariant   missing[m] = how many entries name m in the queues;
+                m is in `ready` if that is none.
+
+Which message is freed by which delivery depends on the needs alone; messages
+freed by the same delivery come out in the order of what they waited for, then
+of their names. Two that are ready at once are concurrent (were one a
+predecessor of the other, the other would wait for it), so any order is causal:
+this one is fixed to make runs repeat.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Self, TypeAlias
+
+from .endpoint import Blocked, Packet, Wait
+
+__all__ = ["Held", "Need"]
+
+Need: TypeAlias = tuple[str, int]
+"""A message by its origin and number, to be delivered here first."""
+
+
+class Held:
+    """A receive buffer. Packets in it have their number, `mid`, at index 1."""
+
+    __slots__ = ("_messages", "_missing", "_queues", "_ready")
+
+    def __init__(self) -> None:
+        self._messages: dict[tuple[str, int], Packet] = {}
+        self._missing: dict[tuple[str, int], int] = {}
+        self._queues: dict[str, list[tuple[int, str, int]]] = {}
+        """By origin, a heap of (number waited for, source and mid that wait)."""
+        self._ready: deque[tuple[str, int]] = deque()
+
+    def get(self, source: str, mid: int) -> Packet | None:
+        """Message `mid` of `source`, if it is here."""
+        return self._messages.get((source, mid))
+
+    def hold(self, source: str, packet: Packet, needs: Iterable[Need]) -> None:
+        """Take in a message; with no needs it is ready at once."""
+        mid = packet[1]
+        missing = 0
+        for origin, needed in needs:
+            heappush(self._queues.setdefault(origin, []), (needed, source, mid))
+            missing += 1
+        self._messages[source, mid] = packet
+        if missing:
+            self._missing[source, mid] = missing
+        else:
+            self._ready.append((source, mid))
+
+    def delivered(self, origin: str, mid: int) -> None:
+        """Message `mid` of `origin` was delivered: free what waited for it."""
+        queue = self._queues.get(origin)
+        while queue and queue[0][0] <= mid:
+            _, source, waiting = heappop(queue)
+            self._met((source, waiting))
+        if queue is not None and not queue:
+            del self._queues[origin]
+
+    def _met(self, key: tuple[str, int]) -> None:
+        """One of the needs of a message is met."""
+        self._missing[key] -= 1
+        if not self._missing[key]:
+            del self._missing[key]
+            self._ready.append(key)
+
+    def take(self) -> Iterator[tuple[str, Packet]]:
+        """What is ready, with its source, as long as there is anything.
+
+        One at a time: a message stays here until it is its turn, so nothing is
+        lost if the application fails on the one before.
+        """
+        while self._ready:
+            key = self._ready.popleft()
+            yield key[0], self._messages.pop(key)
+
+    def blocked(self, me: str) -> list[Blocked]:
+        """What each message still waits for, sorted by message, then by need."""
+        waits: dict[tuple[str, int], list[Wait]] = {key: [] for key in sorted(self._missing)}
+        for origin in sorted(self._queues):
+            for needed, source, mid in self._queues[origin]:
+                waits[source, mid].append(Wait("predecessor", origin, needed))
+        return [
+            Blocked(source, mid, me, "receiver", tuple(sorted(missing)))
+            for (source, mid), missing in waits.items()
+        ]
+
+    def footprint(self) -> int:
+        """The packets' metadata and their sources; the index follows from these."""
+        return sum(1 + p.integers + p.identifiers for p in self._messages.values())
+
+    def state(self) -> Hashable:
+        return frozenset((source, packet) for (source, _), packet in self._messages.items())
+
+    def copy(self) -> Self:
+        twin = object.__new__(type(self))
+        twin._messages = self._messages.copy()
+        twin._missing = self._missing.copy()
+        twin._queues = {origin: queue[:] for origin, queue in self._queues.items()}
+        twin._ready = self._ready.copy()
+        return twin

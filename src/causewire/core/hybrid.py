@@ -1,0 +1,288 @@
+"""What Almeida's two hybrid-buffering protocols share: FIFO plus permits.
+
+A process may send to others while its own earlier messages are on their way.
+If it does, whoever gets one of them learns of messages that others lack, and
+must not let that knowledge out before they have arrived. The sender knows when
+they have, from acks, and says so with a **permit**:
+
+    sender      a message that leaves while the sender's knowledge is not yet
+                everywhere is flagged (`per`); its permit follows when the acks
+                that were missing have come.
+    receiver    delivers a flagged message at once, but keeps what it sends
+                from then on in its send buffer until the permit is there.
+
+So every message that leaves a process has only delivered messages in its past,
+but for those of the process itself, and these are in order by FIFO: "SPS + FIFO
+implies causal" (Proposition 4.2). Which acks a permit must wait for, and which
+permits a message must wait for, is the one thing in which `csps` and `sps`
+differ; they are the two subclasses of the class here.
+
+**Permits are cumulative**, like acks, for each pair of processes. The property
+that a permit for message n to j states, "what was sent before n has been
+delivered elsewhere", holds of every earlier message to j as well. So a permit
+is one integer, a watermark: it may come early (before its message), late,
+twice, or not at all if a later one does. This takes the place of the set of
+early permits of ERRATA 1.5 and 2.9, and makes the periodic block a matter of
+loss alone, on any network. A peer that acknowledges and permits each message
+by itself, to the paper's letter, is understood: that is the same packets, only
+more of them.
+
+**Repeating a lost permit.** A receiver that still misses permits asks, when its
+driver calls `retransmit`, by an `Ask`: an ack that wants an answer. The sender
+answers with its watermark for that process, which is exact at all times, so a
+lost permit costs one period and nothing more (the paper leaves this out; a
+repeated plain ack is answered too, as in lines 58-59).
+
+A copy to oneself is delivered inside `send`, outside all buffers. SPS would be
+unsafe otherwise (ERRATA 2.10), and it is right under CSPS too.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Collection, Hashable
+from typing import Any, Self
+
+from .endpoint import (
+    Delivery,
+    Footprint,
+    Outgoing,
+    Packet,
+    RemoteProtocolError,
+    check_number,
+    destinations,
+)
+from .fifo import Ack, FifoEndpoint, Peer
+from .sliding import SlidingMap
+
+__all__ = ["Ask", "HybridEndpoint", "HybridPeer", "Message", "MissingPermit", "Permit"]
+
+_new = tuple.__new__
+
+MissingPermit = tuple[str, int]
+"""Sender and number of a delivered message whose permit is missing (`Per`)."""
+
+
+class Message(Packet):
+    """Message `mid`, next after `pid`; `per`: its permit will follow."""
+
+    __slots__ = ()
+    kind = "msg"
+    fields = ("mid", "pid", "payload", "per")
+    integers = 3
+
+    def __new__(cls, mid: int, pid: int, payload: Any, per: bool) -> Self:
+        check_number("mid", mid, 1)
+        check_number("pid", pid, 0)
+        if pid >= mid:
+            raise RemoteProtocolError(f"message {mid} cannot come after message {pid}")
+        if type(per) is not bool:
+            raise RemoteProtocolError(f"per must be a boolean, not {per!r}")
+        return _new(cls, ("msg", mid, pid, payload, per))
+
+
+class Permit(Packet):
+    """You may let out what you learned from my messages up to `mid`."""
+
+    __slots__ = ()
+    kind = "permit"
+    fields = ("mid",)
+    integers = 1
+
+    def __new__(cls, mid: int) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("permit", mid))
+
+
+class Ask(Packet):
+    """An ack of `mid` from a process that still misses a permit."""
+
+    __slots__ = ()
+    kind = "ask"
+    fields = ("mid",)
+    integers = 1
+
+    def __new__(cls, mid: int) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("ask", mid))
+
+
+class HybridPeer(Peer):
+    """What an endpoint knows of one other process, permits included."""
+
+    __slots__ = ("granted", "missing", "permit")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.granted = 0
+        """Our messages to it up to this one have its permit."""
+        self.permit = 0
+        """Its messages up to this one have ours."""
+        self.missing: deque[MissingPermit] = deque()
+        """Its messages that were delivered and await their permit, in order."""
+
+    def copy(self) -> Self:
+        twin = super().copy()
+        twin.granted = self.granted
+        twin.permit = self.permit
+        twin.missing = self.missing.copy()
+        return twin
+
+    def state(self) -> Hashable:
+        # A permit for nothing but delivered messages no longer matters.
+        early = self.permit if self.permit > self.delivered else 0
+        return (super().state(), self.granted, early)
+
+    def footprint(self) -> int:
+        return super().footprint() + 2 + len(self.flight) + len(self.missing)
+
+
+class HybridEndpoint(FifoEndpoint[HybridPeer]):
+    """FIFO delivery with permits; subclasses say what has to wait for which."""
+
+    __slots__ = ("_missing", "_permits")
+
+    def __init__(self, missing: SlidingMap[MissingPermit], me: str) -> None:
+        super().__init__(me)
+        self._missing = missing
+        """`p`: the permits that are missing, in the order of the deliveries."""
+        self._permits: dict[str, int] = {}
+        """Permits that are due, by peer; `take_packets` makes packets of them."""
+
+    def _peer(self, name: str) -> HybridPeer:
+        peer = self._peers[name] = HybridPeer()
+        return peer
+
+    # -- the rule, which a subclass makes -------------------------------------
+
+    @abstractmethod
+    def _unicast(self, to: str, mid: int, payload: Any) -> None:
+        """Release a message to one other process, or put it into the send buffer."""
+
+    @abstractmethod
+    def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
+        """The same for none or several other processes."""
+
+    @abstractmethod
+    def _acks_came(self, source: str) -> None:
+        """Grant what can be granted, now that `source` acked more messages."""
+
+    @abstractmethod
+    def _permits_came(self) -> None:
+        """Release what can be released, now that fewer permits are missing."""
+
+    # -- events ---------------------------------------------------------------
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        if to.__class__ is str and to and to != self.me:
+            mid = self._mid = self._mid + 1
+            self._unicast(to, mid, payload)  # type: ignore[arg-type]
+            return mid
+        names = destinations(to)
+        others = tuple([name for name in names if name != self.me])
+        mid = self._mid = self._mid + 1
+        if len(others) == 1:
+            self._unicast(others[0], mid, payload)
+        else:
+            self._multicast(others, mid, payload)
+        if len(others) < len(names):
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def receive(self, source: str, packet: Packet) -> None:
+        kind = packet.__class__
+        if kind is Message:
+            self._receive_message(source, packet)
+        elif kind is Ack:
+            if self._receive_ack(source, packet[1]):
+                self._acks_came(source)
+            else:
+                self._repeat_permit(source)
+        elif kind is Permit:
+            self._receive_permit(source, packet[1])
+        elif kind is Ask:
+            if self._receive_ack(source, packet[1]):
+                self._acks_came(source)
+            self._repeat_permit(source)
+        else:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of ours")
+
+    def _accept(self, source: str, peer: HybridPeer, message: Packet) -> None:
+        """Deliver the next message; what its permit needs comes first (ERRATA 1.6)."""
+        mid = message[1]
+        peer.delivered = mid
+        if message[4] and mid > peer.permit:
+            self._await_permit(peer, (source, mid))
+        self._acks[source] = mid
+        if self.on_delivery is None:
+            self._deliveries.append(_new(Delivery, (source, mid, message[3])))
+        else:
+            self.on_delivery(_new(Delivery, (source, mid, message[3])))
+
+    def _await_permit(self, peer: HybridPeer, permit: MissingPermit) -> None:
+        peer.missing.append(permit)
+        self._missing.add(permit)
+
+    def _receive_permit(self, source: str, mid: int) -> None:
+        """All up to `mid` is permitted, what has not arrived yet included."""
+        peer = self._peers.get(source) or self._stranger(source)
+        if mid <= peer.permit:
+            return
+        peer.permit = mid
+        missing = peer.missing
+        if missing and missing[0][1] <= mid:
+            while missing and missing[0][1] <= mid:
+                self._missing.remove(missing.popleft())
+            self._permits_came()
+
+    def _grant(self, to: str, mid: int) -> None:
+        """Permit our messages to `to` up to `mid`."""
+        self._peers[to].granted = self._permits[to] = mid
+
+    def _repeat_permit(self, source: str) -> None:
+        """Say again what is granted; the permit may have been lost."""
+        peer = self._peers.get(source)
+        if peer is not None and peer.granted:
+            self._permits[source] = peer.granted
+
+    def retransmit(self) -> None:
+        super().retransmit()
+        self._packets.extend(
+            [(name, Ask(peer.delivered)) for name, peer in self._peers.items() if peer.missing]
+        )
+
+    def take_packets(self) -> list[Outgoing]:
+        packets = super().take_packets()
+        if self._permits:
+            packets += [(name, _new(Permit, ("permit", n))) for name, n in self._permits.items()]
+            self._permits.clear()
+        return packets
+
+    # -- what people ask ------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        return not self._permits and not self._missing and super().idle
+
+    def footprint(self) -> Footprint:
+        state = 2 + sum(1 + peer.footprint() for peer in self._peers.values())
+        packet = {kind.kind: kind.integers for kind in (Message, Ack, Permit, Ask)}
+        return Footprint(state, packet)
+
+    def _state(self) -> Hashable:
+        due = frozenset(self._permits.items())
+        return (super()._state(), due, tuple(self._missing))
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin._missing = self._missing.copy()
+        twin._permits = self._permits.copy()
+
+    def _rank(self, per: int) -> int:
+        """How many missing permits come before index `per`.
+
+        Indexes count all permits there ever were, which is of no consequence;
+        what matters of them, and so what counts as state, is this.
+        """
+        return sum(k < per for _, k in self._missing.items())

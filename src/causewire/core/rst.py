@@ -1,0 +1,191 @@
+"""The matrix protocol of Raynal, Schiper and Toueg (RST).
+
+**What it guarantees.** Causal delivery of unicasts and multicasts within a fixed
+group, over a reliable network that may delay and reorder at will and may
+duplicate. Nothing waits at the sender, and nothing waits at the receiver longer
+than causality demands: it is latency-optimal. The price is a matrix in every
+message (Almeida, section 3.1; Kshemkalyani and Singhal, section 1).
+
+**How.** Every process keeps a matrix of what it knows to have been sent, and
+every message carries its sender's matrix as it was just before. Message m from
+k may be delivered at j when all that is in its causal past and went to j has
+been delivered there, which is to say: column j of m's matrix has nothing that j
+lacks. Then j takes over what m's sender knew, and counts m itself for *all* its
+destinations, so m carries those too (ERRATA 7.2). All this comes before the
+application sees m: what it sends in answer must carry m (ERRATA 7.1).
+
+**Message numbers, not counts.** The papers store in M[k][j] the number of
+messages from k to j in the causal past. Here it is the `mid` of the last one, 0
+if there is none. That is the same information: the messages from k to j are
+totally ordered by causality and every causal past has a prefix of them, so the
+last one tells how many. But it names the very message that is waited for, which
+makes `blocked` exact, and it makes two things fall out:
+
+*   *The vector of deliveries (DELIV) is column j of j's own matrix.* What is in
+    j's causal past and went to j has been delivered there, because the protocol
+    is causal, and what has been delivered is in the causal past.
+
+*   *To merge two matrices, take the larger of each pair of rows, whole.* Row k
+    is a function of how many of k's sends are in the causal past: those are a
+    prefix, too. So all rows k in the system are ordered, entry by entry, and
+    hence as tuples: `max` finds the later one. Rows are never rebuilt but by
+    their owner's sends and by the receivers of these; all matrices share them.
+    Two rows k neither of which covers the other prove that somebody lies.
+
+    invariant   M[k][j] = the last message from k to j in my causal past, j != k;
+                M[k][me] = the last message from k that was delivered here;
+                M[k][k] = 0: a copy to oneself is delivered inside `send`, never
+                travels, and nothing has to wait for it.
+
+**Duplicates** are recognised, by M[k][me] or in the receive buffer, and dropped.
+Loss is fatal, as it is to any protocol without acknowledgements.
+
+Cost: n*n + 1 integers and the destinations per message; O(n) steps to send (the
+matrix itself is shared, not copied), O(n*n) to receive, in n comparisons of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+from operator import gt
+from typing import Any, Self, TypeAlias
+
+from .endpoint import Blocked, Footprint, Packet, RemoteProtocolError, check_number
+from .group import GroupEndpoint
+from .held import Held
+
+__all__ = ["Matrix", "Message", "Rst"]
+
+_new = tuple.__new__
+
+Row: TypeAlias = tuple[int, ...]
+Matrix: TypeAlias = tuple[Row, ...]
+"""Rows are senders, columns destinations, both in the order of the group."""
+
+
+class Message(Packet):
+    """Message `mid` to `dests`, and what its sender knew just before."""
+
+    __slots__ = ()
+    kind = "msg"
+    fields = ("mid", "dests", "matrix", "payload")
+
+    def __new__(cls, mid: int, dests: tuple[str, ...], matrix: Matrix, payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        if type(dests) is not tuple or not all(isinstance(d, str) and d for d in dests):
+            raise RemoteProtocolError(f"destinations must be a tuple of names, not {dests!r}")
+        if not dests or dests != tuple(sorted(set(dests))):
+            raise RemoteProtocolError(f"destinations must be sorted, each once, not {dests!r}")
+        if type(matrix) is not tuple or not all(
+            type(row) is tuple and len(row) == len(matrix) for row in matrix
+        ):
+            raise RemoteProtocolError(f"a matrix must be a square of tuples, not {matrix!r}")
+        for row in matrix:
+            for n in row:
+                check_number("an entry of a matrix", n, 0)
+        return _new(cls, ("msg", mid, dests, matrix, payload))
+
+    @property  # type: ignore[override]
+    def integers(self) -> int:
+        return 1 + len(self[3]) ** 2
+
+    @property  # type: ignore[override]
+    def identifiers(self) -> int:
+        return len(self[2])
+
+
+class Rst(GroupEndpoint):
+    """Causal unicast and multicast with a matrix of message numbers."""
+
+    __slots__ = ("_held", "_matrix", "_my_index")
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me, group)
+        n = len(self.group)
+        self._my_index = self.index[me]
+        self._matrix: Matrix = ((0,) * n,) * n
+        self._held = Held()
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        names = self._members(to)
+        mid = self._mid = self._mid + 1
+        others = tuple(name for name in names if name != self.me)
+        if others:
+            message = _new(Message, ("msg", mid, others, self._matrix, payload))
+            self._packets.extend([(name, message) for name in others])
+            self._matrix = self._counted(self._matrix, self._my_index, message)
+        if len(others) < len(names):
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def receive(self, source: str, packet: Packet) -> None:
+        k = self._member(source)
+        if packet.__class__ is not Message:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of rst")
+        if self._known(source, k, packet):
+            return
+        self._held.hold(source, packet, self._needs(packet))
+        for name, message in self._held.take():
+            merged = tuple(map(max, self._matrix, message[3]))
+            self._matrix = self._counted(merged, self.index[name], message)
+            self._held.delivered(name, message[1])
+            self._deliver(name, message[1], message[4])
+
+    def _counted(self, matrix: Matrix, k: int, message: Packet) -> Matrix:
+        """The matrix after member k has sent `message`."""
+        _, mid, dests, *_ = message
+        row = list(matrix[k])
+        for name in dests:
+            row[self.index[name]] = mid
+        return (*matrix[:k], tuple(row), *matrix[k + 1 :])
+
+    def _needs(self, message: Packet) -> list[tuple[str, int]]:
+        """The delivery condition: what column `me` has that I lack."""
+        me = self._my_index
+        return [
+            (name, theirs[me])
+            for name, mine, theirs in zip(self.group, self._matrix, message[3], strict=True)
+            if theirs[me] > mine[me]
+        ]
+
+    def _known(self, source: str, k: int, message: Packet) -> bool:
+        """Whether this is a duplicate, once it is clear that it may be at all."""
+        _, mid, dests, matrix, _ = message
+        if self.me not in dests or source in dests or not self.index.keys() >= set(dests):
+            raise RemoteProtocolError(f"{source!r} sent here a message to {list(dests)}")
+        if len(matrix) != len(self.group):
+            raise RemoteProtocolError(f"{source!r} sent a matrix for {len(matrix)} members")
+        if max(matrix[k]) >= mid:
+            raise RemoteProtocolError(f"{source!r} sent message {mid} after {max(matrix[k])}")
+        duplicate: bool = mid <= self._matrix[k][self._my_index]
+        for i, (mine, theirs) in enumerate(zip(self._matrix, matrix, strict=True)):
+            # Of k, a new message knows more than I do; of me, nobody does.
+            older, newer = mine, theirs
+            if i == self._my_index or (i == k and duplicate) or (i != k and theirs < mine):
+                older, newer = theirs, mine
+            if theirs[i] or (older is not newer and any(map(gt, older, newer))):
+                raise RemoteProtocolError(
+                    f"{source!r} says {theirs} of what {self.group[i]!r} sent; "
+                    f"here it is known to be {mine}"
+                )
+        held = self._held.get(source, mid)
+        if held is not None and held != message:
+            raise RemoteProtocolError(f"{source!r} sent two different messages {mid}")
+        return duplicate or held is not None
+
+    def blocked(self) -> list[Blocked]:
+        return self._held.blocked(self.me)
+
+    def footprint(self) -> Footprint:
+        """A message is counted as one to a single destination."""
+        square = len(self.group) ** 2
+        return Footprint(1 + square + self._held.footprint(), {"msg": 1 + square + 1})
+
+    def _state(self) -> Hashable:
+        return (self.group, self._matrix, self._held.state())
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin._my_index = self._my_index
+        twin._matrix = self._matrix
+        twin._held = self._held.copy()

@@ -1,0 +1,33 @@
+"""Tools to test a protocol, or an application on top of one.
+
+`Network` joins endpoints in memory and does with packets what a test says;
+`Oracle` judges what was delivered, by the definition of causal order alone;
+`run` plays a random run on an adversarial network, `replay` a stored one, `shrink`
+makes a small counterexample of one that fails. `causewire.testing.strategies` has
+the same as Hypothesis strategies, and needs Hypothesis.
+"""
+
+from .adversary import run, runs
+from .cases import Case, Reaction, load
+from .network import Flying, Network
+from .oracle import Oracle, Violation
+from .play import Outcome, narrate, replay
+from .profiles import PROFILES, Profile, bearable
+
+__all__ = [
+    "PROFILES",
+    "Case",
+    "Flying",
+    "Network",
+    "Oracle",
+    "Outcome",
+    "Profile",
+    "Reaction",
+    "Violation",
+    "bearable",
+    "load",
+    "narrate",
+    "replay",
+    "run",
+    "runs",
+]

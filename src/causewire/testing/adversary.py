@@ -1,0 +1,191 @@
+"""Random runs on a network that means no good.
+
+A run is a pure function of the protocol, the profile of the network, and a seed:
+all that is random in it comes from one generator. So a run that failed is named
+by these three, and `python -m causewire.testing PROTOCOL PROFILE SEED` repeats it.
+
+Runs are small, as most errors show with few processes and few messages, and many:
+what makes one unlike another (how eager the application is, who talks most, how
+much is sent in reaction, whether packets are collected at once, which packets the
+network prefers and which links it holds back) is drawn anew for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+from .. import protocols
+from ..core.endpoint import Endpoint
+from .cases import Reaction, process_names
+from .play import Outcome, Play
+from .profiles import PROFILES, Profile
+
+__all__ = ["Send", "Workload", "random_workload", "run", "runs"]
+
+_GROUPS = [process_names(n) for n in range(9)]
+_NAMES = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Send(NamedTuple):
+    """A message that the application sends of its own accord."""
+
+    process: str
+    to: tuple[str, ...]
+    name: str
+
+
+class Workload(NamedTuple):
+    """What the application does: a script in order, and reactions to deliveries."""
+
+    processes: tuple[str, ...]
+    script: tuple[Send, ...]
+    reactions: tuple[Reaction, ...]
+
+
+def run(
+    protocol: str,
+    profile: str,
+    seed: int,
+    *,
+    probe: Callable[[Play], None] | None = None,
+    **options: Any,
+) -> Outcome:
+    """One random run to its end; `probe` is called after every step of it."""
+    rng = Random(seed)
+    random = rng.random
+    about = protocols.describe(protocol)
+    network = PROFILES[profile]
+    workload = random_workload(about, rng)
+    play = Play(
+        protocol,
+        workload.processes,
+        network,
+        reactions=workload.reactions,
+        inside=random() < 0.75,
+        lazy=random() < 0.25,
+        ticks=not network.reliable or needs_ticks(about) or random() < 0.5,
+        options=options,
+    )
+    try:
+        for _ in _steps(play, workload, rng):
+            if probe is not None:
+                probe(play)
+        play.finish()
+    except Exception as error:
+        play.error = error
+    return Outcome(play)
+
+
+def runs(protocol: str, profile: str, seeds: range, **options: Any) -> Iterator[Outcome]:
+    """Random runs, one for each seed."""
+    for seed in seeds:
+        yield run(protocol, profile, seed, **options)
+
+
+def needs_ticks(about: protocols.Protocol) -> bool:
+    """Whether a protocol needs its periodic block even if the network is reliable.
+
+    One that bears loss has it for loss alone, and must do without when there is
+    none. One that does not, and has it, has it for another reason: null messages.
+    """
+    return not about.tolerates_loss and about.endpoint.retransmit is not Endpoint.retransmit
+
+
+def random_workload(about: protocols.Protocol, rng: Random) -> Workload:
+    """A small workload of the kind that the protocol can carry."""
+    random = rng.random
+    n = 2 + int(random() * 4) if random() < 0.9 else 6 + int(random() * 3)
+    count = 3 + int(random() * 10)
+    processes = _GROUPS[n]
+    reacting = 0.8 * random()
+    multicasting = random() if about.multicast else 0.0
+    talking = 0.8 * random() if random() < 0.3 else 0.0
+    script: list[Send] = []
+    reactions: list[Reaction] = []
+    sent: list[tuple[str, tuple[str, ...]]] = []
+    for k in range(count):
+        name = _NAMES[k] if random() < 0.9 else _NAMES[k].upper()
+        if k and random() < reacting:
+            trigger, witnesses = sent[int(random() * k)]
+            process = witnesses[int(random() * len(witnesses))]
+        else:
+            trigger = ""
+            process = processes[0 if random() < talking else int(random() * n)]
+        if not about.unicast:
+            to = processes if random() < 0.1 else tuple(p for p in processes if p != process)
+        elif random() < multicasting:
+            to = tuple(p for p in processes if random() < (0.1 if p == process else 0.6))
+            to = to or (processes[int(random() * n)],)
+        else:
+            peer = processes[int(random() * n)]
+            if peer == process and random() < 0.8:
+                peer = processes[(processes.index(peer) + 1) % n]
+            to = (peer,)
+        sent.append((name, to))
+        if trigger:
+            reactions.append(Reaction(trigger, process, to, name))
+        else:
+            script.append(Send(process, to, name))
+    return Workload(processes, tuple(script), tuple(reactions))
+
+
+def _steps(play: Play, workload: Workload, rng: Random) -> Iterator[None]:
+    """Do one step after another; stops when there is nothing to do, or long after."""
+    random = rng.random
+    profile = play.profile
+    fifo = profile.fifo
+    in_flight = play.network.in_flight
+    processes = workload.processes
+    script = list(reversed(workload.script))
+    sending = 0.1 + 0.8 * random()
+    newest = 0.7 if random() < 0.25 else 0.0
+    ticking = 0.04 * random()
+    held = _held_links(processes, rng) if profile.hold else set()
+    for _ in range(40 + 12 * len(workload.script) + 6 * len(workload.reactions)):
+        if script and (random() < sending or not in_flight):
+            play.send(*script.pop())
+        elif in_flight:
+            k = len(in_flight) - 1 if random() < newest else int(random() * len(in_flight))
+            if held:
+                if in_flight[k][:2] in held:
+                    if random() < 0.02:
+                        held.clear()
+                    continue
+            if fifo:
+                k = play.oldest(k)
+            if profile.loss and random() < profile.loss:
+                play.lose(k)
+            else:
+                play.arrive(k)
+        elif not play.lazy:
+            break
+        if profile.replay and random() < profile.replay:
+            _replay_something(play, rng)
+        if play.lazy and random() < 0.6:
+            play.take(processes[int(random() * len(processes))])
+        if random() < ticking:
+            play.tick(processes[int(random() * len(processes))])
+        yield
+
+
+def _held_links(processes: tuple[str, ...], rng: Random) -> set[tuple[str, str]]:
+    """A link or two, or all from one process, on which nothing arrives for long."""
+    source, destination = rng.sample(processes, 2)
+    if rng.random() < 0.3:
+        return {(source, other) for other in processes}
+    return {(source, destination), tuple(rng.sample(processes, 2))}  # type: ignore[arg-type]
+
+
+def _replay_something(play: Play, rng: Random) -> None:
+    """A packet of the past arrives once more: the last that did, or any other."""
+    schedule = play.schedule
+    if rng.random() < 0.4 and schedule and schedule[-1][0] == "recv":
+        play.replay(*schedule[-1][1:])
+        return
+    links = list(play.network.links)
+    if links:
+        source, destination = links[int(rng.random() * len(links))]
+        packets = len(play.network.links[source, destination])
+        play.replay(source, destination, int(rng.random() * packets))

@@ -1,0 +1,326 @@
+"""Plays a run: a network, an application that reacts, and a record of it all.
+
+`Play` is the stage that the adversary (`causewire.testing.adversary`), a stored case and the
+Hypothesis strategies share. It does one step at a time, keeps the schedule of what
+it did, and in the end lets everything arrive and says how it went: an `Outcome`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .cases import Action, Case, Reaction
+from .network import Network, RestlessError
+from .oracle import Message, Violation
+from .profiles import PROFILES, Profile
+
+__all__ = ["Outcome", "Play", "replay"]
+
+
+class Play:
+    """One run on its way."""
+
+    __slots__ = (
+        "_options",
+        "_reactions",
+        "_ticks",
+        "error",
+        "inside",
+        "lazy",
+        "lost",
+        "network",
+        "overtaken",
+        "profile",
+        "protocol",
+        "reacted",
+        "reactions",
+        "replayed",
+        "schedule",
+        "settled",
+    )
+
+    def __init__(
+        self,
+        protocol: str,
+        processes: tuple[str, ...],
+        profile: Profile,
+        *,
+        reactions: Iterable[Reaction] = (),
+        inside: bool = True,
+        lazy: bool = False,
+        ticks: bool = True,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.protocol = protocol
+        self.profile = profile
+        self.inside = inside
+        self.lazy = lazy
+        self.reactions = tuple(reactions)
+        self.schedule: list[Action] = []
+        """What was done so far."""
+        self.error: Exception | None = None
+        """What was raised, if anything was."""
+        self.settled = False
+        """Whether the end was reached with nothing left to do."""
+        self.lost = 0
+        self.replayed = 0
+        self.overtaken = 0
+        """How many packets arrived before an older one of the same link."""
+        self.reacted = 0
+        self._ticks = ticks
+        self._options = options or {}
+        self.network = Network.of(protocol, processes, inside=inside, lazy=lazy, **self._options)
+        self._reactions: dict[tuple[str, str], list[Reaction]] = {}
+        if self.reactions:
+            for reaction in self.reactions:
+                self._reactions.setdefault((reaction.trigger, reaction.process), []).append(
+                    reaction
+                )
+            self.network.react = self._react
+
+    def _react(self, process: str, message: Message) -> None:
+        for reaction in self._reactions.get((message.name, process), ()):
+            self.reacted += 1
+            self.network.send(process, reaction.to, payload_of(reaction.name), reaction.name)
+
+    # -- steps ----------------------------------------------------------------
+
+    def send(self, process: str, to: tuple[str, ...], name: str) -> None:
+        self.schedule.append(("send", process, to, name))
+        self.network.send(process, to, payload_of(name), name)
+
+    def arrive(self, k: int) -> None:
+        source, destination, number, _ = self.network.in_flight[k]
+        self.schedule.append(("recv", source, destination, number))
+        self.network.arrive(k)
+
+    def lose(self, k: int) -> None:
+        source, destination, number, _ = self.network.in_flight[k]
+        self.schedule.append(("drop", source, destination, number))
+        self.lost += 1
+        self.network.lose(k)
+
+    def replay(self, source: str, destination: str, number: int) -> None:
+        self.schedule.append(("recv", source, destination, number))
+        self.replayed += 1
+        self.network.replay(source, destination, number)
+
+    def tick(self, process: str) -> None:
+        self.schedule.append(("tick", process))
+        self.network.retransmit(process)
+
+    def take(self, process: str) -> None:
+        self.schedule.append(("take", process))
+        self.network.collect(process)
+
+    def oldest(self, k: int) -> int:
+        """The first packet in flight on the same link as the `k`-th."""
+        in_flight = self.network.in_flight
+        source, destination, _, _ = in_flight[k]
+        for first, flying in enumerate(in_flight):
+            if flying[0] == source and flying[1] == destination:
+                return first
+        raise AssertionError("the k-th packet is on its own link")
+
+    def act(self, action: Action) -> bool:
+        """Do what a schedule says, if it is possible; returns whether it was."""
+        kind = action[0]
+        if kind == "send":
+            self.send(*action[1:])
+        elif kind == "tick":
+            self.tick(action[1])
+        elif kind == "take":
+            if not self.lazy:
+                return False
+            self.take(action[1])
+        else:
+            return self._act_on_packet(*action)
+        return True
+
+    def _act_on_packet(self, kind: str, source: str, destination: str, number: int) -> bool:
+        for k, flying in enumerate(self.network.in_flight):
+            if flying[0] == source and flying[1] == destination and flying[2] == number:
+                break
+        else:
+            sent_once = number < len(self.network.links.get((source, destination), ()))
+            if kind == "drop" or not sent_once or not self.profile.replay:
+                return False
+            self.replay(source, destination, number)
+            return True
+        if kind == "drop":
+            if not self.profile.loss:
+                return False
+            self.lose(k)
+            return True
+        if self.profile.fifo and self.oldest(k) != k:
+            return False
+        self.arrive(k)
+        return True
+
+    # -- the end --------------------------------------------------------------
+
+    def finish(self) -> None:
+        """All packets arrive and, with `ticks`, all periodic blocks run, to the end."""
+        self.settled = self.network.settle(retransmit=self._ticks)
+
+    def case(self, title: str = "") -> Case:
+        """What was played, to be replayed."""
+        return Case(
+            title=title,
+            protocol=self.protocol,
+            options=self._options,
+            processes=tuple(self.network.endpoints),
+            net=self.profile.name,
+            inside=self.inside,
+            lazy=self.lazy,
+            ticks=self._ticks,
+            reactions=self.reactions,
+            schedule=tuple(self.schedule),
+        )
+
+
+class Outcome:
+    """How a run went.
+
+    `kinds` names what went wrong, in the order of appearance: the kinds of
+    `Violation`, `error` (an exception), `restless` (it would not end) and
+    `leftover` (all is delivered, and still some endpoint is not done).
+    """
+
+    __slots__ = ("kinds", "play", "violations")
+
+    def __init__(self, play: Play) -> None:
+        self.play = play
+        violations: list[Violation] = play.network.oracle.violations
+        if play.error is None:
+            undelivered = play.network.oracle.undelivered()
+            if undelivered:
+                violations = violations + undelivered
+        self.violations = violations
+        self.kinds: list[str] = []
+        if violations:
+            self.kinds.extend(dict.fromkeys(violation.kind for violation in violations))
+        if isinstance(play.error, RestlessError):
+            self.kinds.append("restless")
+        elif play.error is not None:
+            self.kinds.append("error")
+        elif not play.settled or any(e.blocked() for e in play.network.endpoints.values()):
+            self.kinds.append("leftover")
+
+    @property
+    def ok(self) -> bool:
+        return not self.kinds
+
+    @property
+    def messages(self) -> int:
+        return len(self.play.network.oracle.messages)
+
+    @property
+    def deliveries(self) -> int:
+        return self.play.network.oracle.deliveries
+
+    def explain(self) -> str:
+        """All that went wrong, for people."""
+        oracle = self.play.network.oracle
+        lines = [oracle.explain(violation) for violation in self.violations]
+        if self.play.error is not None:
+            lines += traceback.format_exception(self.play.error)
+        if "leftover" in self.kinds:
+            for endpoint in self.play.network.endpoints.values():
+                lines += [f"{endpoint.me}: {blocked}" for blocked in endpoint.blocked()]
+                if not endpoint.idle:
+                    lines.append(f"{endpoint.me} is not done: {endpoint!r}")
+        return "\n".join(lines)
+
+
+def payload_of(name: str) -> str | None:
+    """The payload of the message of that name: some have none at all."""
+    return None if name.isupper() else name
+
+
+def replay(case: Case) -> Outcome:
+    """Run a case from beginning to end."""
+    play = _stage(case)
+    try:
+        for action in case.schedule:
+            play.act(action)
+        play.finish()
+    except Exception as error:
+        play.error = error
+    return Outcome(play)
+
+
+def narrate(case: Case) -> str:
+    """What happens in a case, step by step, for people."""
+    how = "inside the delivery" if case.inside else "after it"
+    options = "".join(f", {key}={value}" for key, value in case.options.items())
+    lines = [
+        f"{case.protocol}{options} on a network of profile {case.net!r}; "
+        f"what {', '.join(case.processes)} send in reaction, they send {how}"
+    ]
+    lines += [f"{k:4}. {line}" for k, line in enumerate(_narration(case), 1)]
+    outcome = replay(case)
+    lines += ["in the end:", *(f"      {line}" for line in outcome.explain().splitlines())]
+    if outcome.ok:
+        lines.append("      all is well")
+    return "\n".join(lines)
+
+
+def _narration(case: Case) -> Iterator[str]:
+    play = _stage(case)
+    history = play.network.oracle.history
+    for action in case.schedule:
+        seen = len(history)
+        try:
+            if not play.act(action):
+                continue
+        except Exception as error:
+            yield f"{_describe(play, action)}: {type(error).__name__}: {error}"
+            return
+        events = history[seen + (action[0] == "send") :]
+        yield ", ".join([_describe(play, action), *map(_happened, events)])
+    seen = len(history)
+    try:
+        play.finish()
+    except Exception as error:
+        yield f"all packets arrive: {type(error).__name__}: {error}"
+        return
+    for process, kind, message in history[seen:]:
+        yield f"all packets arrive: {process} {_happened((process, kind, message))}"
+
+
+def _stage(case: Case) -> Play:
+    return Play(
+        case.protocol,
+        case.processes,
+        PROFILES[case.net],
+        reactions=case.reactions,
+        inside=case.inside,
+        lazy=case.lazy,
+        ticks=case.ticks,
+        options=case.options,
+    )
+
+
+def _describe(play: Play, action: Action) -> str:
+    kind = action[0]
+    if kind == "send":
+        return f"{action[1]} sends {action[3]} to {', '.join(action[2])}"
+    if kind == "tick":
+        return f"{action[1]} retransmits"
+    if kind == "take":
+        return f"the packets of {action[1]} are collected"
+    _, source, destination, number = action
+    packet = play.network.links[source, destination][number]
+    if kind == "drop":
+        return f"{packet} from {source} to {destination} is lost"
+    return f"{destination} receives {packet} from {source}"
+
+
+def _happened(event: tuple[str, str, Message]) -> str:
+    _, kind, message = event
+    if kind == "send":
+        return f"sends {message} to {', '.join(message.to)}"
+    return f"delivers {message}"
