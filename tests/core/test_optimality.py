@@ -131,6 +131,8 @@ class System:
                 if packet[4]:
                     spec.flagged.add(copy)
                     self.seen["flagged"] += 1
+                else:
+                    spec.granted.add(copy)
         spec.released |= due
         granted = spec.due_permits()
         # Permits are cumulative: the highest one due goes out now, once, and

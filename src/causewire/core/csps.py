@@ -20,17 +20,20 @@ delivered*. What that means for each part, beside what `hybrid` says:
                 only mentions (ERRATA 3.8): one ack missing, its receiver gets
                 its permit; none missing, everybody else.
 
-Every message behind another in the window of unacknowledged messages was
-flagged when it left, since the window was not empty then. So whichever becomes
-the oldest by the removal of another is due a permit: no flags need to be kept.
+Every message behind another among the unacknowledged was flagged when it left,
+since it was not alone then. So whichever becomes the oldest by the removal of
+another is due a permit: no flags need to be kept. And because messages leave in
+order and acks are watermarks, u is only ever used at its ends: in place of the
+paper's sliding array a queue will do, and the number of its first.
 
-    state   u       sliding array over message numbers: to whom (line 22)
+    state   u       unacknowledged messages in order: to whom (line 22)
+            oldest  the number of the first of them
             waiting receivers whose ack is missing for the oldest message in u,
                     if that is a multicast (`unack` of Algorithm 3)
             sb      send buffer, in causal-send order (line 26)
             p       missing permits (line 23), in `hybrid`
 
-Amortised constant time per copy: the window passes each number once.
+Amortised constant time per copy: u passes each number once.
 
 Departures from the print: ids from 1 (ERRATA 1.1), acks as watermarks instead
 of marks in u (1.3, 3.2, 3.3), `pid` for each destination (3.1), flag and index
@@ -45,7 +48,7 @@ from typing import Any, NamedTuple, Self
 
 from .endpoint import Blocked, Footprint, Wait
 from .hybrid import HybridEndpoint, Message
-from .sliding import SlidingArray, SlidingMap
+from .sliding import SlidingMap
 
 __all__ = ["Csps"]
 
@@ -66,13 +69,14 @@ class Held(NamedTuple):
 class Csps(HybridEndpoint):
     """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3)."""
 
-    __slots__ = ("_held", "_unacked", "_waiting")
+    __slots__ = ("_oldest", "_send_buffer", "_unacked", "_waiting")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(SlidingMap(), me)
-        self._unacked: SlidingArray[str | tuple[str, ...]] = SlidingArray(first=1)
+        self._unacked: deque[str | tuple[str, ...]] = deque()
+        self._oldest = 1
         self._waiting: set[str] = set()
-        self._held: deque[Held] = deque()
+        self._send_buffer: deque[Held] = deque()
 
     def _unicast(self, to: str, mid: int, payload: Any) -> None:
         peer = self._peers.get(to) or self._peer(to)
@@ -80,11 +84,14 @@ class Csps(HybridEndpoint):
         peer.sent = mid
         missing = self._missing
         if missing.first != missing.next:
-            self._held.append(Held(missing.next, mid, ((to, pid),), payload))
+            self._hold(Held(missing.next, mid, ((to, pid),), payload))
             return
-        unacked = self._unacked
-        message = _new(Message, ("msg", mid, pid, payload, unacked.first != mid))
-        unacked.add(to)
+        if self._oldest == mid:
+            peer.granted = mid
+            message = _new(Message, ("msg", mid, pid, payload, False))
+        else:
+            message = _new(Message, ("msg", mid, pid, payload, True))
+        self._unacked.append(to)
         peer.flight.append(message)
         self._packets.append((to, message))
 
@@ -94,36 +101,42 @@ class Csps(HybridEndpoint):
             peer = self._peers.get(name) or self._peer(name)
             copies.append((name, peer.sent))
             peer.sent = mid
-        self._held.append(Held(self._missing.next, mid, tuple(copies), payload))
+        self._hold(Held(self._missing.next, mid, tuple(copies), payload))
         self._permits_came()
 
+    def _hold(self, held: Held) -> None:
+        self._send_buffer.append(held)
+        self._held += 1
+
     def _permits_came(self) -> None:
-        held = self._held
+        held = self._send_buffer
         while held and held[0].per <= self._missing.first:
+            self._held -= 1
             self._release(held.popleft())
 
     def _release(self, held: Held) -> None:
         _, mid, copies, payload = held
-        unacked = self._unacked
-        oldest = unacked.first == mid
-        flag = not oldest or len(copies) > 1
+        oldest = self._oldest == mid
+        alone = len(copies) == 1
         for name, pid in copies:
-            message = _new(Message, ("msg", mid, pid, payload, flag))
-            self._peers[name].flight.append(message)
+            peer = self._peers[name]
+            if oldest and alone:
+                peer.granted = mid
+            message = _new(Message, ("msg", mid, pid, payload, not (oldest and alone)))
+            peer.flight.append(message)
             self._packets.append((name, message))
-        if len(copies) == 1:
-            unacked.add(copies[0][0])
+        if alone:
+            self._unacked.append(copies[0][0])
         else:
             names = tuple([name for name, _ in copies])
-            unacked.add(names)
+            self._unacked.append(names)
             if oldest and names:
                 self._waiting = set(names)
             elif oldest:  # to oneself alone: there is no ack to wait for
                 self._slide()
 
     def _acks_came(self, source: str) -> None:
-        unacked = self._unacked
-        if self._peers[source].acked < unacked.first:
+        if self._peers[source].acked < self._oldest:
             return
         waiting = self._waiting
         if waiting:
@@ -132,8 +145,8 @@ class Csps(HybridEndpoint):
                 if not waiting:
                     self._slide()
                 elif len(waiting) == 1:
-                    self._grant(next(iter(waiting)), unacked.first)
-        elif unacked.peek() == source:
+                    self._grant(next(iter(waiting)), self._oldest)
+        elif self._unacked[0] == source:
             self._slide()
 
     def _slide(self) -> None:
@@ -143,28 +156,29 @@ class Csps(HybridEndpoint):
         to a single receiver of the one that becomes the oldest (lines 65-67).
         """
         unacked, peers = self._unacked, self._peers
-        mid = unacked.first
+        mid = self._oldest
         while True:
-            to = unacked.remove()
+            to = unacked.popleft()
             if to.__class__ is not str:
                 for name in to:
                     if peers[name].granted < mid:
                         self._grant(name, mid)
             mid += 1
-            if mid == unacked.next:
-                return
-            to = unacked.peek()
+            if not unacked:
+                break
+            to = unacked[0]
             if to.__class__ is str:
-                self._grant(to, mid)
-                if peers[to].acked < mid:
-                    return
+                peer = peers[to]
+                peer.granted = self._permits[to] = mid
+                if peer.acked < mid:
+                    break
             else:
-                waiting = {name for name in to if peers[name].acked < mid}
+                self._waiting = waiting = {name for name in to if peers[name].acked < mid}
                 if len(waiting) == 1:
                     self._grant(next(iter(waiting)), mid)
                 if waiting:
-                    self._waiting = waiting
-                    return
+                    break
+        self._oldest = mid
 
     # -- what people ask ------------------------------------------------------
 
@@ -172,29 +186,26 @@ class Csps(HybridEndpoint):
         permits = [(k, Wait("permit", *permit)) for permit, k in self._missing.items()]
         here = [
             Blocked(self.me, mid, name, "sender", tuple(wait for k, wait in permits if k < per))
-            for per, mid, copies, _ in self._held
+            for per, mid, copies, _ in self._send_buffer
             for name, _ in copies
         ]
         return here + super().blocked()
 
-    @property
-    def idle(self) -> bool:
-        return not self._held and super().idle
-
     def footprint(self) -> Footprint:
         state, packet = super().footprint()
         receivers = sum(1 if isinstance(to, str) else len(to) for to in self._unacked)
-        held = sum(2 + 2 * len(held.copies) for held in self._held)
-        return Footprint(state + 2 + receivers + len(self._waiting) + held, packet)
+        held = sum(2 + 2 * len(held.copies) for held in self._send_buffer)
+        return Footprint(state + 1 + receivers + len(self._waiting) + held, packet)
 
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
-        held = tuple((self._rank(held.per), held[1:]) for held in self._held)
-        return (super()._state(), self._unacked.first, tuple(self._unacked), held)
+        held = tuple([(self._rank(held.per), held[1:]) for held in self._send_buffer])
+        return (super()._state(), self._oldest, tuple(self._unacked), held)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         twin._unacked = self._unacked.copy()
+        twin._oldest = self._oldest
         twin._waiting = self._waiting.copy()
-        twin._held = self._held.copy()
+        twin._send_buffer = self._send_buffer.copy()

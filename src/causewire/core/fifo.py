@@ -177,18 +177,20 @@ class FifoEndpoint(Endpoint, Generic[P]):
         if mid <= peer.acked:
             return False
         flight = peer.flight
-        covered = 0
-        for message in flight:
-            covered += 1
-            if message[1] >= mid:
-                break
-        if not covered or message[1] != mid:
-            raise RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
+        if not flight or flight[0][1] != mid:
+            self._check_covered(source, flight, mid)
         peer.acked = mid
-        while covered:
+        while flight and flight[0][1] <= mid:
             flight.popleft()
-            covered -= 1
         return True
+
+    def _check_covered(self, source: str, flight: Iterable[Packet], mid: int) -> None:
+        for message in flight:
+            if message[1] >= mid:
+                if message[1] == mid:
+                    return
+                break
+        raise RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
 
     def retransmit(self) -> None:
         for name, peer in self._peers.items():

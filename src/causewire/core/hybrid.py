@@ -116,7 +116,8 @@ class HybridPeer(Peer):
     def __init__(self) -> None:
         super().__init__()
         self.granted = 0
-        """Our messages to it up to this one have its permit."""
+        """Our messages to it up to this one are permitted; they need no flag, or
+        their permit was sent. Exact: it moves at the event that makes it true."""
         self.permit = 0
         """Its messages up to this one have ours."""
         self.missing: deque[MissingPermit] = deque()
@@ -141,12 +142,14 @@ class HybridPeer(Peer):
 class HybridEndpoint(FifoEndpoint[HybridPeer]):
     """FIFO delivery with permits; subclasses say what has to wait for which."""
 
-    __slots__ = ("_missing", "_permits")
+    __slots__ = ("_held", "_missing", "_permits")
 
     def __init__(self, missing: SlidingMap[MissingPermit], me: str) -> None:
         super().__init__(me)
         self._missing = missing
         """`p`: the permits that are missing, in the order of the deliveries."""
+        self._held = 0
+        """How many copies are in the send buffer."""
         self._permits: dict[str, int] = {}
         """Permits that are due, by peer; `take_packets` makes packets of them."""
 
@@ -170,7 +173,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     @abstractmethod
     def _permits_came(self) -> None:
-        """Release what can be released, now that fewer permits are missing."""
+        """Release what can be released of what is held, as fewer permits are missing."""
 
     # -- events ---------------------------------------------------------------
 
@@ -213,16 +216,14 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         mid = message[1]
         peer.delivered = mid
         if message[4] and mid > peer.permit:
-            self._await_permit(peer, (source, mid))
+            permit = (source, mid)
+            peer.missing.append(permit)
+            self._missing.add(permit)
         self._acks[source] = mid
         if self.on_delivery is None:
             self._deliveries.append(_new(Delivery, (source, mid, message[3])))
         else:
             self.on_delivery(_new(Delivery, (source, mid, message[3])))
-
-    def _await_permit(self, peer: HybridPeer, permit: MissingPermit) -> None:
-        peer.missing.append(permit)
-        self._missing.add(permit)
 
     def _receive_permit(self, source: str, mid: int) -> None:
         """All up to `mid` is permitted, what has not arrived yet included."""
@@ -231,9 +232,9 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
             return
         peer.permit = mid
         missing = peer.missing
-        if missing and missing[0][1] <= mid:
-            while missing and missing[0][1] <= mid:
-                self._missing.remove(missing.popleft())
+        while missing and missing[0][1] <= mid:
+            self._missing.remove(missing.popleft())
+        if self._held:
             self._permits_came()
 
     def _grant(self, to: str, mid: int) -> None:
@@ -263,7 +264,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     @property
     def idle(self) -> bool:
-        return not self._permits and not self._missing and super().idle
+        return not (self._held or self._permits or self._missing) and super().idle
 
     def footprint(self) -> Footprint:
         state = 2 + sum(1 + peer.footprint() for peer in self._peers.values())
@@ -276,6 +277,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
+        twin._held = self._held
         twin._missing = self._missing.copy()
         twin._permits = self._permits.copy()
 

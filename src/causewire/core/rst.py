@@ -85,12 +85,12 @@ class Message(Packet):
                 check_number("an entry of a matrix", n, 0)
         return _new(cls, ("msg", mid, dests, matrix, payload))
 
-    @property  # type: ignore[override]
-    def integers(self) -> int:
+    @property
+    def integers(self) -> int:  # type: ignore[override]
         return 1 + len(self[3]) ** 2
 
-    @property  # type: ignore[override]
-    def identifiers(self) -> int:
+    @property
+    def identifiers(self) -> int:  # type: ignore[override]
         return len(self[2])
 
 

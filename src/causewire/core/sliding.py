@@ -14,7 +14,9 @@ All operations take amortised constant time: `first` passes each index once. The
 paper keeps a short array of pointers to chunks. In Python a flat array whose
 dead front is cut off whenever it makes up half of it serves the same end with
 one indirection less: each cut of k dead slots moves at most k live ones, and
-memory stays within about twice the window.
+memory stays within about twice the window. The maps keep their keys in place of
+the paper's bits: a key costs no more than a reference, and one class serves for
+both.
 """
 
 from __future__ import annotations
@@ -54,17 +56,13 @@ class SlidingArray(Generic[E]):
         return k
 
     def peek(self) -> E:
-        """The oldest element."""
-        if self.first == self.next:
-            raise IndexError("peek into an empty sliding array")
+        """The oldest element; IndexError if there is none."""
         return self._slots[self.first - self._base]  # type: ignore[return-value]
 
     def remove(self) -> E:
-        """Remove the oldest element and return it."""
-        first = self.first
-        if first == self.next:
-            raise IndexError("remove from an empty sliding array")
+        """Remove the oldest element and return it; IndexError if there is none."""
         slots = self._slots
+        first = self.first
         dead = first - self._base
         element = slots[dead]
         slots[dead] = None
@@ -75,13 +73,13 @@ class SlidingArray(Generic[E]):
         return element  # type: ignore[return-value]
 
     def __getitem__(self, k: int) -> E:
-        if not self.first <= k < self.next:
-            raise IndexError(f"{k} is outside the window {self.first}..{self.next - 1}")
+        if k < self.first:
+            raise IndexError(f"{k} is before the window, which starts at {self.first}")
         return self._slots[k - self._base]  # type: ignore[return-value]
 
     def __setitem__(self, k: int, element: E) -> None:
-        if not self.first <= k < self.next:
-            raise IndexError(f"{k} is outside the window {self.first}..{self.next - 1}")
+        if k < self.first:
+            raise IndexError(f"{k} is before the window, which starts at {self.first}")
         self._slots[k - self._base] = element
 
     def __len__(self) -> int:
@@ -108,46 +106,47 @@ class SlidingArray(Generic[E]):
 class SlidingMap(Generic[K]):
     """Keys with increasing indexes; `first` is that of the oldest key present."""
 
-    __slots__ = ("_base", "_index", "_present", "first", "next")
+    __slots__ = ("_base", "_index", "_slots", "first", "next")
 
     def __init__(self) -> None:
         self._index: dict[K, int] = {}
-        self._present = bytearray()
-        """One byte per index from `_base` on: whether its key is still here."""
+        self._slots: list[K | None] = []
+        """The keys from index `_base` on, None for one that was removed."""
         self._base = 0
         self.first = 0
         self.next = 0
 
     def add(self, key: K) -> int:
         """Add a key that is not here; returns its index."""
-        k = self._index.setdefault(key, self.next)
-        if k != self.next:
-            raise KeyError(f"{key!r} is here already, at {k}")
-        self._present.append(1)
+        k = self.next
+        if self._index.setdefault(key, k) != k:
+            raise KeyError(f"{key!r} is here already, at {self._index[key]}")
+        self._slots.append(key)
         self.next = k + 1
         return k
 
     def remove(self, key: K) -> int | None:
         """Remove a key; returns the index it had, or None if it is not here."""
         k = self._index.pop(key, None)
-        if k is not None:
-            self._present[k - self._base] = 0
-            if k == self.first:
-                self._slide()
+        if k is None:
+            return None
+        slots = self._slots
+        slot = k - self._base
+        slots[slot] = None
+        if k == self.first:
+            if self._index:
+                while slots[slot] is None:
+                    slot += 1
+                self.first = self._base + slot
+                if slot > _CUT and slot * 2 >= len(slots):
+                    del slots[:slot]
+                    self._base = self.first
+            else:
+                if len(slots) > _LARGE:
+                    self._index.clear()  # an emptied dict keeps its table until then
+                slots.clear()
+                self._base = self.first = self.next
         return k
-
-    def _slide(self) -> None:
-        found = self._present.find(1, self.first - self._base + 1)
-        if found < 0:
-            if len(self._present) > _LARGE:
-                self._index.clear()  # an emptied dict keeps its table until then
-            self._present.clear()
-            self._base = self.first = self.next
-        else:
-            self.first = self._base + found
-            if found >= _CUT and found * 2 >= len(self._present):
-                del self._present[:found]
-                self._base = self.first
 
     def index(self, key: K) -> int | None:
         """The index of a key, or None if it is not here."""
@@ -169,9 +168,8 @@ class SlidingMap(Generic[K]):
     def copy(self) -> Self:
         twin = object.__new__(type(self))
         twin._index = self._index.copy()
-        twin._present = self._present[:]
-        twin._base = self._base
-        twin.first = self.first
+        twin._slots = self._slots[self.first - self._base :]
+        twin._base = twin.first = self.first
         twin.next = self.next
         return twin
 
@@ -182,35 +180,14 @@ class SlidingMap(Generic[K]):
 class IndexedSlidingMap(SlidingMap[K]):
     """A sliding map that also tells which key has an index."""
 
-    __slots__ = ("_keys",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._keys: SlidingArray[K | None] = SlidingArray()
-
-    def add(self, key: K) -> int:
-        k = super().add(key)
-        self._keys.add(key)
-        return k
-
-    def remove(self, key: K) -> int | None:
-        k = super().remove(key)
-        if k is not None:
-            keys = self._keys
-            keys[k] = None
-            while keys.first < self.first:
-                keys.remove()
-        return k
+    __slots__ = ()
 
     def peek(self) -> K:
-        """The oldest key."""
-        return self._keys.peek()  # type: ignore[return-value]
+        """The oldest key; IndexError if there is none."""
+        return self._slots[self.first - self._base]  # type: ignore[return-value]
 
     def __getitem__(self, k: int) -> K | None:
         """The key at an index of the window, or None if it was removed."""
-        return self._keys[k]
-
-    def copy(self) -> Self:
-        twin = super().copy()
-        twin._keys = self._keys.copy()
-        return twin
+        if k < self.first:
+            raise IndexError(f"{k} is before the window, which starts at {self.first}")
+        return self._slots[k - self._base]

@@ -12,29 +12,34 @@ waits of `csps` fall away, since FIFO covers them already (section 5.6):
 
 In return messages no longer leave in the order in which they were causal-sent,
 and both searches, for what may leave and for what may be permitted, need care
-to stay amortised constant. The unit of the buffer is one copy (m, j); those of
-one multicast lie side by side, up to `last` of it. With all copies in causal-
-send order in u, acknowledged ones removed from its front, and the missing
-permits in p, four indexes are kept exact after every event:
+to stay amortised constant. All messages lie in causal-send order in a buffer u,
+those acknowledged by all removed from its front, and the missing permits in p.
+Say that u *lacks* only j up to m if no receiver but j has an ack outstanding for
+m or for anything before it; what has not left is outstanding, too. Then
 
-    m1  first copy that has not left                          (or u.next)
-    u2  first copy not acked, to another than u.peek().to     (or u.next)
-    p2  first missing permit, of another than p.peek()'s      (or p.next)
-    m2  first copy that was sent after the permit at p2       (or u.next)
+    (m, j) may leave        iff  per(m) <= p.first, or per(m) <= p2 and j is
+                                 the process whose permit is the oldest missing
+    (m, j) is permitted     iff  m < u.first, or m < u2 and j is the one that
+                                 the oldest message in u lacks
 
-A copy that has not left counts as not acked. Then
+with four indexes that the paper introduces (figure 4):
 
-    (m, j) may leave        iff  per <= p.first, or per <= p2 and j is the
-                                 process whose permit is the oldest missing
-    (m, j) is permitted     iff  last(m) < u.first, or last(m) < u2 and j is
-                                 the receiver of the oldest copy in u
+    m1  first message that has not left entirely              (or u.next)
+    m2  first message causal-sent after the permit at p2      (or u.next)
+    p2  first missing permit of another than the oldest's     (or p.next)
+    u2  first message that u lacks others up to               (or u.next)
 
-The second line says: all copies up to m's last are acked, save those to j. For
-a multicast it contains the optimisation that the paper mentions for Algorithm
-3, that the permit may go to the one receiver whose own ack alone is missing.
-Using the copy's own index in place of `last` is unsafe (ERRATA 4). A message is
-flagged if it leaves before it is permitted; its permit follows at the event
-that makes the second line true: u.first or u2 has passed its last copy.
+Each only moves forward, passing every index once. m1 and m2 are kept while
+something is held back; p2 is brought up to date when it is asked for.
+
+A message is flagged if it leaves before it is permitted; its permit follows at
+the event that makes the second line true: u.first or u2 has passed it. What the
+paper only mentions for Algorithm 3, that the permit of a multicast may go to the
+one receiver whose own ack alone is missing, is contained in the second line.
+
+The buffer is indexed by message number, and holds for a unicast that has left
+just the name of its receiver: a unicast costs what a unicast should. Of a
+multicast the copies may leave at different times.
 
 Not all is gain. Two processes that play ping-pong, and tell a third before each
 stroke, let the strokes through at once; the permits then form a chain through
@@ -44,7 +49,8 @@ what has not left yet, and delay and buffers grow with the length of the game
 Departures from the print: indexes maintained on causal sends (ERRATA 2.2, 2.3),
 m2 moved when no permit is missing (2.4), index and flag apart (2.6), acks as
 watermarks instead of marks, permits too, so that they are repeated in optimal
-time and may come early (2.9), copies to oneself outside the buffer (2.10).
+time and may come early (2.9), copies to oneself outside the buffer (2.10), and
+for multicasts messages in place of copies as the unit (ERRATA 4 takes copies).
 """
 
 from __future__ import annotations
@@ -61,143 +67,121 @@ __all__ = ["Sps"]
 _new = tuple.__new__
 
 
-class Copy:
-    """One copy (m, j) in the unified buffer."""
+class Held:
+    """A message in the buffer that is a multicast, or has not left."""
 
-    __slots__ = ("copies", "flagged", "last", "mid", "payload", "per", "pid", "sent", "to")
+    __slots__ = ("lacks", "names", "payload", "per", "pids")
 
-    def __init__(self, to: str, mid: int, pid: int, payload: Any, per: int, last: int) -> None:
-        self.to = to
-        self.mid = mid
-        self.pid = pid
-        self.payload = payload
-        """Only until it leaves; from then on the receiver's flight has it."""
+    def __init__(self, names: tuple[str, ...], pids: dict[str, int], per: int, payload: Any):
+        self.names = names
+        """All its receivers."""
+        self.pids = pids
+        """Those to which it has not left, and its predecessor there."""
         self.per = per
         """Index of the next permit when it was causal-sent."""
-        self.last = last
-        """Index in the buffer of the last copy of the same message."""
-        self.copies: tuple[Copy, ...] = (self,)
-        """All copies of the same message."""
-        self.sent = False
-        self.flagged = False
+        self.payload = payload
+        self.lacks = 0
+        """Receivers before this one, in `names`, are known to have acked it."""
 
-    def copy(self) -> Copy:
-        twin = Copy(self.to, self.mid, self.pid, self.payload, self.per, self.last)
-        twin.sent = self.sent
-        twin.flagged = self.flagged
+    def copy(self) -> Held:
+        twin = Held(self.names, self.pids.copy(), self.per, self.payload)
+        twin.lacks = self.lacks
         return twin
 
 
 class Sps(HybridEndpoint):
     """SPS-optimal hybrid buffering, unicast and multicast."""
 
-    __slots__ = ("_buffer", "_m1", "_m2", "_p2", "_u2")
+    __slots__ = ("_buffer", "_lacks", "_m1", "_m2", "_p2", "_u2", "_waiting")
 
     _missing: IndexedSlidingMap[MissingPermit]
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(IndexedSlidingMap(), me)
-        self._buffer: SlidingArray[Copy] = SlidingArray()
-        """`u`: copies that have not left, or are not acked, or are behind such."""
-        self._m1 = 0
-        self._m2 = 0
+        self._buffer: SlidingArray[str | Held] = SlidingArray(first=1)
+        self._waiting: set[str] = set()
+        """Whom the oldest message lacks, if it is a multicast."""
+        self._lacks: str | None = None
+        """The one that it lacks, if it is only one."""
+        self._m1 = self._m2 = self._u2 = 1
         self._p2 = 0
-        self._u2 = 0
 
     # -- causal sends ---------------------------------------------------------
 
     def _unicast(self, to: str, mid: int, payload: Any) -> None:
         peer = self._peers.get(to) or self._peer(to)
-        buffer = self._buffer
-        missing = self._missing
-        k = buffer.next
-        copy = Copy(to, mid, peer.sent, payload, missing.next, k)
+        pid = peer.sent
         peer.sent = mid
-        buffer.add(copy)
-        self._extend_u2_m2(k, copy)
-        if missing.first == missing.next or self._may_leave(copy):
-            self._release(copy, peer)
-            if self._m1 == k:
-                self._m1 = k + 1
+        if self._u2 == mid:
+            if self._buffer.first == mid:
+                self._lacks = to
+            if self._lacks == to:
+                self._u2 = mid + 1
+        missing = self._missing
+        if missing.first != missing.next:
+            self._hold(mid, Held((to,), {to: pid}, missing.next, payload))
+        else:
+            self._buffer.add(to)
+            self._release(to, peer, mid, pid, payload)
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        buffer = self._buffer
-        per = self._missing.next
-        first = buffer.next
-        last = first + len(names) - 1
-        copies = []
+        pids = {}
         for name in names:
             peer = self._peers.get(name) or self._peer(name)
-            copies.append(Copy(name, mid, peer.sent, payload, per, last))
+            pids[name] = peer.sent
             peer.sent = mid
-        for k, copy in enumerate(copies, first):
-            copy.copies = tuple(copies)
-            buffer.add(copy)
-            self._extend_u2_m2(k, copy)
-        for k, copy in enumerate(copies, first):
-            if self._may_leave(copy):
-                self._release(copy, self._peers[copy.to])
-                if self._m1 == k:
-                    self._m1 = k + 1
+        if self._u2 == mid and not names:  # to oneself alone: it lacks nobody
+            self._u2 = mid + 1
+        if self._buffer.first == mid:
+            self._waiting = set(names)
+        self._hold(mid, Held(names, pids, self._missing.next, payload))
+        if self._buffer.first == mid and not names:
+            self._buffer.remove()
 
-    def _extend_u2_m2(self, k: int, copy: Copy) -> None:
-        """Keep u2 and m2 exact as `copy` comes in at index k (ERRATA 2.2, 2.3)."""
-        if self._u2 == k and self._buffer.peek().to == copy.to:
-            self._u2 = k + 1
-        if self._m2 == k and copy.per <= self._p2:
-            self._m2 = k + 1
+    def _hold(self, mid: int, held: Held) -> None:
+        """Put a message into the buffer, and let go what may leave of it at once."""
+        self._buffer.add(held)
+        if not self._held:
+            self._m1 = self._m2 = mid
+        self._held += len(held.pids)
+        self._permits_came()
 
-    # -- releases: lines 25-37 and 88-100 -------------------------------------
-
-    def _may_leave(self, copy: Copy) -> bool:
-        missing = self._missing
-        if copy.per <= missing.first:
-            return True
-        return copy.per <= self._p2 and copy.to == missing.peek()[0]
-
-    def _release(self, copy: Copy, peer: HybridPeer) -> None:
-        flag = copy.last >= self._u2 or copy.to != self._buffer.peek().to
-        message = _new(Message, ("msg", copy.mid, copy.pid, copy.payload, flag))
-        copy.payload = None
-        copy.sent = True
-        copy.flagged = flag
-        peer.flight.append(message)
-        self._packets.append((copy.to, message))
-
-    def _await_permit(self, peer: HybridPeer, permit: MissingPermit) -> None:
-        super()._await_permit(peer, permit)
-        missing = self._missing
-        if self._p2 == missing.next - 1 and permit[0] == missing.peek()[0]:
-            self._p2 = missing.next
+    # -- releases: lines 25-47 and 88-100 -------------------------------------
 
     def _permits_came(self) -> None:
-        """Release what can leave; everything before m1 and m2 is done with.
+        """Let go what may leave; everything before m1 and m2 is done with.
 
-        What was waiting for the oldest permit alone lies between m1 and m2, what
-        was waiting for the one at p2 from m2 on. When the oldest permit is that
-        of another process now, it is the one that was at p2 or a later one, so
-        no copy before m2 can go to it and still wait.
+        What waits for the oldest permit alone lies between m1 and m2, what waits
+        for the one at p2 from m2 on. When the oldest permit is of another process
+        than before, it is the one that was at p2 or a later one: so what waits
+        before m2 did not wait for that process, and may leave altogether.
         """
-        self._advance_p2()
-        buffer, missing, p2 = self._buffer, self._missing, self._p2
-        p1 = missing.first
-        asker = missing.peek()[0] if missing else None
-        k = self._m1
-        while k < buffer.next and (copy := buffer[k]).per <= p1:
-            if not copy.sent:
-                self._release(copy, self._peers[copy.to])
+        buffer, missing = self._buffer, self._missing
+        p1, p2 = missing.first, self._second()
+        oldest = missing.peek()[0] if missing else ""
+        k = max(self._m1, buffer.first)
+        while k < buffer.next:
+            held = buffer[k]
+            if held.__class__ is Held and held.pids:
+                if held.per > p1:
+                    break
+                for name in tuple(held.pids):
+                    self._let_go(k, held, name)
             k += 1
         self._m1 = k
-        k = self._m2
-        while k < buffer.next and (copy := buffer[k]).per <= p2:
-            if not copy.sent and (copy.to == asker or copy.per <= p1):
-                self._release(copy, self._peers[copy.to])
+        k = max(k, self._m2)
+        while k < buffer.next:
+            held = buffer[k]
+            if held.__class__ is Held:
+                if held.per > p2:
+                    break
+                if oldest in held.pids:
+                    self._let_go(k, held, oldest)
             k += 1
         self._m2 = k
-        while self._m1 < buffer.next and buffer[self._m1].sent:
-            self._m1 += 1
 
-    def _advance_p2(self) -> None:
+    def _second(self) -> int:
+        """p2, brought up to date (lines 38-45)."""
         missing = self._missing
         p2 = max(self._p2, missing.first)
         if missing:
@@ -208,77 +192,153 @@ class Sps(HybridEndpoint):
                     break
                 p2 += 1
         self._p2 = p2
+        return p2
+
+    def _let_go(self, mid: int, held: Held, to: str) -> None:
+        """Release one copy of a message that was held."""
+        pid = held.pids.pop(to)
+        self._held -= 1
+        payload = held.payload
+        if not held.pids:
+            held.payload = None
+            if len(held.names) == 1:
+                self._buffer[mid] = to
+        self._release(to, self._peers[to], mid, pid, payload)
+
+    def _release(self, to: str, peer: HybridPeer, mid: int, pid: int, payload: Any) -> None:
+        if to == self._lacks and mid < self._u2:
+            peer.granted = mid
+            message = _new(Message, ("msg", mid, pid, payload, False))
+        else:
+            message = _new(Message, ("msg", mid, pid, payload, True))
+        peer.flight.append(message)
+        self._packets.append((to, message))
 
     # -- permits: lines 48-71 -------------------------------------------------
 
     def _acks_came(self, source: str) -> None:
-        buffer, peers = self._buffer, self._peers
-        while buffer and self._acked(copy := buffer.peek()):
-            if buffer.first == copy.last:
-                for each in copy.copies:
-                    if each.flagged and peers[each.to].granted < each.mid:
-                        self._grant(each.to, each.mid)
-            buffer.remove()
-        u2 = max(self._u2, buffer.first)
-        if buffer:
-            to = buffer.peek().to
-            while u2 < buffer.next:
-                copy = buffer[u2]
-                if copy.to != to and not self._acked(copy):
-                    break
-                if u2 == copy.last:
-                    for each in copy.copies:
-                        if each.flagged and each.to == to and peers[to].granted < each.mid:
-                            self._grant(to, each.mid)
-                u2 += 1
-        self._u2 = u2
+        buffer = self._buffer
+        if self._peers[source].acked >= buffer.first:
+            waiting = self._waiting
+            if waiting:
+                waiting.discard(source)
+                if not waiting:
+                    self._slide()
+                elif len(waiting) == 1:
+                    self._lacks = next(iter(waiting))
+            elif buffer.peek() == source:
+                self._slide()
+        if self._lacks is not None and self._u2 < buffer.next:
+            self._advance_u2(self._lacks)
 
-    def _acked(self, copy: Copy) -> bool:
-        return copy.mid <= self._peers[copy.to].acked
+    def _slide(self) -> None:
+        """Drop the oldest message, acked by all, and those behind it that are too.
+
+        They are permitted to all; the one that is the oldest then, to the only
+        receiver that it lacks, if it is only one.
+        """
+        buffer, peers = self._buffer, self._peers
+        mid = buffer.first
+        self._lacks = None
+        while True:
+            entry = buffer.remove()
+            if isinstance(entry, str):
+                if peers[entry].granted < mid:
+                    self._grant(entry, mid)
+            else:
+                for name in entry.names:
+                    if peers[name].granted < mid:
+                        self._grant(name, mid)
+            mid += 1
+            if mid == buffer.next:
+                break
+            entry = buffer.peek()
+            if isinstance(entry, str):
+                if peers[entry].acked < mid:
+                    self._lacks = entry
+                    break
+            else:
+                self._waiting = waiting = {n for n in entry.names if peers[n].acked < mid}
+                if waiting:
+                    self._lacks = next(iter(waiting)) if len(waiting) == 1 else None
+                    break
+        if self._u2 < mid:
+            self._u2 = mid
+
+    def _advance_u2(self, lacks: str) -> None:
+        """Pass, and permit to `lacks`, what lacks nobody else (lines 63-71)."""
+        buffer, peers = self._buffer, self._peers
+        mid, end = self._u2, buffer.next
+        permitted = 0
+        while mid < end:
+            entry = buffer[mid]
+            if isinstance(entry, str):
+                if entry == lacks:
+                    permitted = mid
+                elif peers[entry].acked < mid:
+                    break
+            elif self._lacks_others(entry, mid):
+                break
+            elif lacks in entry.names and lacks not in entry.pids:
+                permitted = mid
+            mid += 1
+        self._u2 = mid
+        if permitted > peers[lacks].granted:
+            self._grant(lacks, permitted)
+
+    def _lacks_others(self, held: Held, mid: int) -> bool:
+        """Whether anybody but the one that the oldest message lacks is to ack it.
+
+        Looks at each receiver once: acks are for ever, and `_lacks` does not
+        change before this message is the oldest itself.
+        """
+        names = held.names
+        while held.lacks < len(names):
+            name = names[held.lacks]
+            if name != self._lacks and self._peers[name].acked < mid:
+                return True
+            held.lacks += 1
+        return False
 
     # -- what people ask ------------------------------------------------------
-
-    def _held(self) -> list[Copy]:
-        return [copy for copy in self._buffer if not copy.sent]
 
     def blocked(self) -> list[Blocked]:
         permits = [(k, Wait("permit", *permit)) for permit, k in self._missing.items()]
         here = []
-        for copy in self._held():
-            waits = (wait for k, wait in permits if k < copy.per and wait.peer != copy.to)
-            here.append(Blocked(self.me, copy.mid, copy.to, "sender", tuple(waits)))
+        for mid, held in enumerate(self._buffer, self._buffer.first):
+            if isinstance(held, Held):
+                for name in held.pids:
+                    waits = (wait for k, wait in permits if k < held.per and wait.peer != name)
+                    here.append(Blocked(self.me, mid, name, "sender", tuple(waits)))
         return here + super().blocked()
-
-    @property
-    def idle(self) -> bool:
-        return not self._buffer and super().idle
 
     def footprint(self) -> Footprint:
         state, packet = super().footprint()
-        return Footprint(state + 7 + 5 * len(self._buffer), packet)
+        state += 6 + len(self._waiting)
+        for entry in self._buffer:
+            state += 1 if isinstance(entry, str) else 2 + len(entry.names) + 2 * len(entry.pids)
+        return Footprint(state, packet)
 
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
-        # The four indexes follow from the buffer, the acks and the permits.
-        return (super()._state(), tuple([self._copy_state(copy) for copy in self._buffer]))
+        # The four indexes and what the oldest lacks follow from all this.
+        buffer = tuple(
+            [each if isinstance(each, str) else self._held_state(each) for each in self._buffer]
+        )
+        return (super()._state(), self._buffer.first, buffer)
 
-    def _copy_state(self, copy: Copy) -> Hashable:
-        if not copy.sent:
-            return (copy.to, copy.mid, copy.pid, copy.payload, self._rank(copy.per))
-        # Permits may be due to copies that have left the buffer already.
-        return (copy.mid, copy.to, tuple([each.to for each in copy.copies if each.flagged]))
+    def _held_state(self, held: Held) -> Hashable:
+        if not held.pids:
+            return held.names
+        return (held.names, frozenset(held.pids.items()), self._rank(held.per), held.payload)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         twin._m1, twin._m2, twin._p2, twin._u2 = self._m1, self._m2, self._p2, self._u2
+        twin._lacks = self._lacks
+        twin._waiting = self._waiting.copy()
         twin._buffer = buffer = self._buffer.copy()
-        twins: dict[int, Copy] = {}
-        for k in range(buffer.first, buffer.next):
-            copy = buffer[k]
-            if id(copy) not in twins:
-                copies = tuple([each.copy() for each in copy.copies])
-                for old, new in zip(copy.copies, copies, strict=True):
-                    new.copies = copies
-                    twins[id(old)] = new
-            buffer[k] = twins[id(copy)]
+        for mid, entry in enumerate(self._buffer, buffer.first):
+            if isinstance(entry, Held):
+                buffer[mid] = entry.copy()

@@ -9,10 +9,12 @@ the same as Hypothesis strategies, and needs Hypothesis.
 
 from .adversary import run, runs
 from .cases import Case, Reaction, load
+from .narrative import narrate
 from .network import Flying, Network
 from .oracle import Oracle, Violation
-from .play import Outcome, narrate, replay
+from .play import Outcome, Play, replay
 from .profiles import PROFILES, Profile, bearable
+from .shrinking import shrink
 
 __all__ = [
     "PROFILES",
@@ -21,6 +23,7 @@ __all__ = [
     "Network",
     "Oracle",
     "Outcome",
+    "Play",
     "Profile",
     "Reaction",
     "Violation",
@@ -30,4 +33,5 @@ __all__ = [
     "replay",
     "run",
     "runs",
+    "shrink",
 ]

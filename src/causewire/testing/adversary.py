@@ -20,7 +20,7 @@ from .. import protocols
 from ..core.endpoint import Endpoint
 from .cases import Reaction, process_names
 from .play import Outcome, Play
-from .profiles import PROFILES, Profile
+from .profiles import PROFILES
 
 __all__ = ["Send", "Workload", "random_workload", "run", "runs"]
 
@@ -148,11 +148,10 @@ def _steps(play: Play, workload: Workload, rng: Random) -> Iterator[None]:
             play.send(*script.pop())
         elif in_flight:
             k = len(in_flight) - 1 if random() < newest else int(random() * len(in_flight))
-            if held:
-                if in_flight[k][:2] in held:
-                    if random() < 0.02:
-                        held.clear()
-                    continue
+            if held and in_flight[k][:2] in held:
+                if random() < 0.02:
+                    held.clear()
+                continue
             if fifo:
                 k = play.oldest(k)
             if profile.loss and random() < profile.loss:

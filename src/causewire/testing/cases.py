@@ -75,7 +75,7 @@ class Case:
         def action(entry: Action) -> list[Any]:
             if entry[0] == "send":
                 return ["send", index[entry[1]], numbers(entry[2]), entry[3]]
-            return [x if x not in index else index[x] for x in entry]
+            return [index.get(x, x) for x in entry]
 
         return {
             "title": self.title,

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 __all__ = ["Event", "Message", "Oracle", "Violation"]
@@ -205,7 +206,7 @@ class Oracle:
             chain = self.chain(earlier, message)
             lines = [
                 f"{process} delivered {message} before {earlier}, which happened before it:",
-                *(f"    {self._step(a, b)}" for a, b in zip(chain, chain[1:], strict=False)),
+                *(f"    {self._step(a, b)}" for a, b in pairwise(chain)),
             ]
             return "\n".join(lines)
         sender = message.origin

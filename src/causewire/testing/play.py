@@ -8,15 +8,15 @@ it did, and in the end lets everything arrive and says how it went: an `Outcome`
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .cases import Action, Case, Reaction
-from .network import Network, RestlessError
+from .network import Network
 from .oracle import Message, Violation
 from .profiles import PROFILES, Profile
 
-__all__ = ["Outcome", "Play", "replay"]
+__all__ = ["Outcome", "Play", "payload_of", "replay", "stage"]
 
 
 class Play:
@@ -31,7 +31,6 @@ class Play:
         "lazy",
         "lost",
         "network",
-        "overtaken",
         "profile",
         "protocol",
         "reacted",
@@ -66,8 +65,6 @@ class Play:
         """Whether the end was reached with nothing left to do."""
         self.lost = 0
         self.replayed = 0
-        self.overtaken = 0
-        """How many packets arrived before an older one of the same link."""
         self.reacted = 0
         self._ticks = ticks
         self._options = options or {}
@@ -140,24 +137,29 @@ class Play:
         return True
 
     def _act_on_packet(self, kind: str, source: str, destination: str, number: int) -> bool:
-        for k, flying in enumerate(self.network.in_flight):
-            if flying[0] == source and flying[1] == destination and flying[2] == number:
-                break
-        else:
-            sent_once = number < len(self.network.links.get((source, destination), ()))
-            if kind == "drop" or not sent_once or not self.profile.replay:
+        k = self._find(source, destination, number)
+        profile = self.profile
+        if k is None:
+            once = number < len(self.network.links.get((source, destination), ()))
+            if kind == "drop" or not once or not profile.replay:
                 return False
             self.replay(source, destination, number)
-            return True
-        if kind == "drop":
-            if not self.profile.loss:
+        elif kind == "drop":
+            if not profile.loss:
                 return False
             self.lose(k)
-            return True
-        if self.profile.fifo and self.oldest(k) != k:
-            return False
-        self.arrive(k)
+        else:
+            if profile.fifo and self.oldest(k) != k:
+                return False
+            self.arrive(k)
         return True
+
+    def _find(self, source: str, destination: str, number: int) -> int | None:
+        """Where in flight a packet is."""
+        for k, flying in enumerate(self.network.in_flight):
+            if flying[0] == source and flying[1] == destination and flying[2] == number:
+                return k
+        return None
 
     # -- the end --------------------------------------------------------------
 
@@ -185,8 +187,8 @@ class Outcome:
     """How a run went.
 
     `kinds` names what went wrong, in the order of appearance: the kinds of
-    `Violation`, `error` (an exception), `restless` (it would not end) and
-    `leftover` (all is delivered, and still some endpoint is not done).
+    `Violation`, the class of an exception that an endpoint raised, `RestlessError`
+    (it would not end), and `leftover` (some endpoint is not done, and never will be).
     """
 
     __slots__ = ("kinds", "play", "violations")
@@ -202,10 +204,8 @@ class Outcome:
         self.kinds: list[str] = []
         if violations:
             self.kinds.extend(dict.fromkeys(violation.kind for violation in violations))
-        if isinstance(play.error, RestlessError):
-            self.kinds.append("restless")
-        elif play.error is not None:
-            self.kinds.append("error")
+        if play.error is not None:
+            self.kinds.append(type(play.error).__name__)
         elif not play.settled or any(e.blocked() for e in play.network.endpoints.values()):
             self.kinds.append("leftover")
 
@@ -220,6 +220,19 @@ class Outcome:
     @property
     def deliveries(self) -> int:
         return self.play.network.oracle.deliveries
+
+    @property
+    def overtaken(self) -> int:
+        """How many packets arrived after a younger one of the same link."""
+        count = 0
+        newest: dict[tuple[str, str], int] = {}
+        for action in self.play.schedule:
+            if action[0] == "recv":
+                _, source, destination, number = action
+                last = newest.get((source, destination), -1)
+                count += number < last
+                newest[source, destination] = max(number, last)
+        return count
 
     def explain(self) -> str:
         """All that went wrong, for people."""
@@ -242,7 +255,7 @@ def payload_of(name: str) -> str | None:
 
 def replay(case: Case) -> Outcome:
     """Run a case from beginning to end."""
-    play = _stage(case)
+    play = stage(case)
     try:
         for action in case.schedule:
             play.act(action)
@@ -252,46 +265,8 @@ def replay(case: Case) -> Outcome:
     return Outcome(play)
 
 
-def narrate(case: Case) -> str:
-    """What happens in a case, step by step, for people."""
-    how = "inside the delivery" if case.inside else "after it"
-    options = "".join(f", {key}={value}" for key, value in case.options.items())
-    lines = [
-        f"{case.protocol}{options} on a network of profile {case.net!r}; "
-        f"what {', '.join(case.processes)} send in reaction, they send {how}"
-    ]
-    lines += [f"{k:4}. {line}" for k, line in enumerate(_narration(case), 1)]
-    outcome = replay(case)
-    lines += ["in the end:", *(f"      {line}" for line in outcome.explain().splitlines())]
-    if outcome.ok:
-        lines.append("      all is well")
-    return "\n".join(lines)
-
-
-def _narration(case: Case) -> Iterator[str]:
-    play = _stage(case)
-    history = play.network.oracle.history
-    for action in case.schedule:
-        seen = len(history)
-        try:
-            if not play.act(action):
-                continue
-        except Exception as error:
-            yield f"{_describe(play, action)}: {type(error).__name__}: {error}"
-            return
-        events = history[seen + (action[0] == "send") :]
-        yield ", ".join([_describe(play, action), *map(_happened, events)])
-    seen = len(history)
-    try:
-        play.finish()
-    except Exception as error:
-        yield f"all packets arrive: {type(error).__name__}: {error}"
-        return
-    for process, kind, message in history[seen:]:
-        yield f"all packets arrive: {process} {_happened((process, kind, message))}"
-
-
-def _stage(case: Case) -> Play:
+def stage(case: Case) -> Play:
+    """Everything set up for a case, and nothing played yet."""
     return Play(
         case.protocol,
         case.processes,
@@ -302,25 +277,3 @@ def _stage(case: Case) -> Play:
         ticks=case.ticks,
         options=case.options,
     )
-
-
-def _describe(play: Play, action: Action) -> str:
-    kind = action[0]
-    if kind == "send":
-        return f"{action[1]} sends {action[3]} to {', '.join(action[2])}"
-    if kind == "tick":
-        return f"{action[1]} retransmits"
-    if kind == "take":
-        return f"the packets of {action[1]} are collected"
-    _, source, destination, number = action
-    packet = play.network.links[source, destination][number]
-    if kind == "drop":
-        return f"{packet} from {source} to {destination} is lost"
-    return f"{destination} receives {packet} from {source}"
-
-
-def _happened(event: tuple[str, str, Message]) -> str:
-    _, kind, message = event
-    if kind == "send":
-        return f"sends {message} to {', '.join(message.to)}"
-    return f"delivers {message}"

@@ -1,0 +1,147 @@
+"""Causal broadcast with vector clocks (Birman, Schiper, Stephenson; Baldoni's Fig. 1).
+
+The plain way, and the measure of the others: every broadcast says exactly what
+it may depend on, so it is never held longer than causality asks.
+
+**State.** V (`_v`), a count for each member: how many of its broadcasts have
+been delivered here; for oneself, how many have been sent. Every message is a
+broadcast, so the count of a process is the number (`mid`) of its last one.
+
+**Send** (lines S1-S3). The packet carries V_T, the value of V before the
+message is counted: all that was delivered at its sender, or sent by it, before.
+The sender's own entry of V_T is `mid - 1`, so the packet has `mid` in its place.
+
+**Deliver** (lines R1-R3). Message m of P_j is delivered at P_i when
+
+    V_T(m)[j] = V_i[j]  and  V_T(m)[h] <= V_i[h] for every other h,
+
+then V_i[j] becomes `mid`. Fig. 1 has `<=` for j as well, which lets a duplicate
+through (ERRATA 7.6). With `=` it is known for what it is: its number is not
+above V_i[j]. State comes before the upcall (ERRATA 7.1).
+
+    invariant   V_i[j] = x: the messages 1 to x of P_j, and nothing more of it,
+                are delivered here, and all that they depend on.
+
+Cost: n integers per message; O(n) steps to send and to receive, and O(log b) for
+each thing that a message has to wait for (`held.py`).
+
+Channels may reorder and duplicate, not lose: nothing is ever sent again. Two
+processes that deliver all they are sent may still deliver concurrent messages
+in different orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, Self
+
+from .endpoint import Blocked, Footprint, Packet, RemoteProtocolError, check_number
+from .group import BroadcastEndpoint
+from .held import Held
+
+__all__ = ["Bss", "Message"]
+
+_new = tuple.__new__
+
+
+class Message(Packet):
+    """Broadcast `mid`, and what was delivered at its sender before it.
+
+    `past` has the number of broadcasts of each other member, in the order of
+    the group with the sender left out.
+    """
+
+    __slots__ = ()
+    kind = "msg"
+    fields = ("mid", "past", "payload")
+
+    def __new__(cls, mid: int, past: tuple[int, ...], payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        if type(past) is not tuple:
+            raise RemoteProtocolError(f"past must be a tuple of counts, not {past!r}")
+        for count in past:
+            check_number("a count of past", count, 0)
+        return _new(cls, ("msg", mid, past, payload))
+
+    @property
+    def integers(self) -> int:  # type: ignore[override]
+        return 1 + len(self[2])
+
+
+class Bss(BroadcastEndpoint):
+    """Vector-clock broadcast over a reliable network of any order."""
+
+    __slots__ = ("_held", "_i", "_v")
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me, group)
+        self._i = self.index[me]
+        self._v = [0] * len(self.group)
+        """V: the broadcasts of each member delivered here; for oneself, sent."""
+        self._held = Held()
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        to_self = self._everybody(to)
+        i = self._i
+        v = self._v
+        mid = self._mid = self._mid + 1
+        message = _new(Message, ("msg", mid, (*v[:i], *v[i + 1 :]), payload))
+        v[i] = mid
+        self._packets.extend([(name, message) for name in self.others])
+        if to_self:
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def receive(self, source: str, packet: Packet) -> None:
+        j = self._member(source)
+        if packet.__class__ is not Message:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of bss")
+        if self._known(source, j, packet):
+            return
+        self._held.hold(source, packet, self._needs(j, packet))
+        for name, message in self._held.take():
+            mid = message[1]
+            self._v[self.index[name]] = mid
+            self._held.delivered(name, mid)
+            self._deliver(name, mid, message[3])
+
+    def _needs(self, j: int, message: Packet) -> list[tuple[str, int]]:
+        """The delivery condition (line R1): what V_T has that V lacks.
+
+        Of each process the last message is enough; it brings those before it.
+        """
+        past = message[2]
+        vt = (*past[:j], message[1] - 1, *past[j:])
+        counts = zip(self.group, self._v, vt, strict=True)
+        return [(name, theirs) for name, mine, theirs in counts if theirs > mine]
+
+    def _known(self, source: str, j: int, message: Packet) -> bool:
+        """Whether this is a duplicate, once it is clear that it may be at all."""
+        _, mid, past, _ = message
+        if len(past) != len(self.others):
+            raise RemoteProtocolError(f"{source!r} sent a vector for {len(past) + 1} members")
+        about_me = past[self._i - (self._i > j)]
+        if about_me > self._mid:
+            raise RemoteProtocolError(
+                f"{source!r} claims message {about_me} of {self.me!r}, which has sent {self._mid}"
+            )
+        held = self._held.get(source, mid)
+        if held is not None and held != message:
+            raise RemoteProtocolError(f"{source!r} sent two different messages {mid}")
+        return held is not None or mid <= self._v[j]
+
+    def blocked(self) -> list[Blocked]:
+        return self._held.blocked(self.me)
+
+    def footprint(self) -> Footprint:
+        n = len(self.group)
+        return Footprint(n + self._held.footprint(), {"msg": n})
+
+    def _state(self) -> Hashable:
+        return (self.group, tuple(self._v), self._held.state())
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin._i = self._i
+        twin._v = self._v[:]
+        twin._held = self._held.copy()

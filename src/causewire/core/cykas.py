@@ -1,0 +1,371 @@
+"""Cykas, "can you keep a secret?" (Tong, Liittschwager, Kuper), and two broken kin.
+
+**What it guarantees.** Causal delivery of unicasts over a reliable network that
+may delay and reorder. Every message is delivered the moment it arrives, and bears
+no metadata. Like MF it holds messages at the sender, but it lets a message leave
+while others are on their way to other processes: such an *eager* message binds its
+receiver to secrecy until the sender says YCT, "you can tell".
+
+**How** (section 2.2, Algorithms 1 to 5). A process has
+
+    OB          the output buffer, a FIFO queue of messages not sent yet
+    UNACK       the processes that have not acked a message of mine; one each at most
+    MODE        how many eager messages delivered here still lack their YCT
+    EAGER_SENT  for each receiver, a queue with one set for each eager message sent
+                to it: those whose ack it waits for, UNACK as it was at that time
+
+The head of OB may leave when MODE = 0 (not in secret mode) and its receiver is
+not in UNACK; it leaves as a normal message if UNACK is empty, else as an eager
+one. An eager message's YCT follows when its set has become empty, and the message
+itself and any later one to the same receiver have been acked.
+
+    invariant   if MODE = 0 at p, all that happened before what p has delivered so
+                far, has been delivered.
+
+For, let p deliver z from q. If z was normal, all that q sent before it was acked.
+If z was eager, its YCT came after those acks. What q had *delivered* before it sent
+z is covered by the invariant at q, where MODE was 0 when z left. And what p itself
+sent before is either acked, or it went elsewhere and the message is eager.
+
+**Unicast only**, as the paper has it. A copy to oneself is delivered inside `send`.
+
+**Names, not bits.** The paper's bit vectors of length N are sets of names here, so
+nobody has to know N, and MODE is the size of a record that says whose YCT is
+missing, for which message. The protocol needs the count alone; the record makes
+`blocked` exact, and shows a YCT that nobody can have sent. Likewise UNACK has the
+number of the message that is not acked, for `blocked` alone. `mid` in a message is
+there to name it to the application; ACK and YCT carry nothing. So nothing could
+tell a repetition from something new: MODE counts, and Cykas cannot be made to
+bear duplicates, or loss (Almeida, section 4.3).
+
+**Departures from the paper** in `Cykas`:
+
+*   Algorithm 4 is repaired: on an ACK from i, first i is struck from all sets, then
+    every receiver is tried for a YCT, then OB is tried, once (ERRATA 5.1, 5.2).
+    As printed, all three happen for one entry of EAGER_SENT after the other.
+*   Algorithm 2, line 13 pushes a *copy* of UNACK (ERRATA 5.3).
+*   YCT is not acknowledged, whatever section 2.1 says: the ack would be taken for
+    that of a message (ERRATA 5.4).
+*   A queue of EAGER_SENT that has become empty is dropped.
+
+Line 14 of Algorithm 4 is right in testing UNACK[receiver]: otherwise a YCT could
+overtake its message (ERRATA 5.5).
+
+**Liveness** holds for runs with finitely many messages. In an infinite run two
+senders of eager messages can keep MODE above 0 for ever, and OB waits for ever:
+Lemma 3.5 of the paper is wrong (Almeida, section 4.3; ERRATA 5.7).
+
+Cost: an ACK is struck from all sets of EAGER_SENT, O(n*o); all else is O(1).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, Self
+
+from .endpoint import (
+    Blocked,
+    Endpoint,
+    Footprint,
+    LocalProtocolError,
+    Packet,
+    RemoteProtocolError,
+    Wait,
+    check_number,
+    destinations,
+)
+
+__all__ = ["Ack", "Cykas", "CykasAsPrinted", "CykasSecretSends", "Eager", "Normal", "Yct"]
+
+_new = tuple.__new__
+
+
+class Normal(Packet):
+    """Message `mid`; all that its sender sent before has been delivered."""
+
+    __slots__ = ()
+    kind = "normal"
+    fields = ("mid", "payload")
+    integers = 1
+
+    def __new__(cls, mid: int, payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("normal", mid, payload))
+
+
+class Eager(Packet):
+    """Message `mid`; keep it secret until you get my YCT."""
+
+    __slots__ = ()
+    kind = "eager"
+    fields = ("mid", "payload")
+    integers = 1
+
+    def __new__(cls, mid: int, payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("eager", mid, payload))
+
+
+class Ack(Packet):
+    """Your message, the one that you are waiting for, has been delivered here."""
+
+    __slots__ = ()
+    kind = "ack"
+    fields = ()
+
+    def __new__(cls) -> Self:
+        return _new(cls, ("ack",))
+
+
+class Yct(Packet):
+    """You can tell: the oldest of my eager messages to you is no secret any more."""
+
+    __slots__ = ()
+    kind = "yct"
+    fields = ()
+
+    def __new__(cls) -> Self:
+        return _new(cls, ("yct",))
+
+
+_ACK = Ack()
+_YCT = Yct()
+
+
+class Cykas(Endpoint):
+    """Causal unicast: a message that leaves early obliges its receiver to silence."""
+
+    __slots__ = ("_eager_sent", "_ob", "_secrets", "_unack")
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me, group)
+        self._ob: deque[tuple[str, int, Any]] = deque()
+        """OB: receiver, number and payload of what is not sent yet."""
+        self._unack: dict[str, int] = {}
+        """UNACK: the number of the unacknowledged message to each process."""
+        self._secrets: dict[str, deque[int]] = {}
+        """MODE, in detail: the eager messages of each process that lack a YCT."""
+        self._eager_sent: dict[str, deque[set[str]]] = {}
+        """EAGER_SENT."""
+
+    @property
+    def mode(self) -> int:
+        """MODE: how many YCTs are awaited here; 0 is normal mode."""
+        return sum(map(len, self._secrets.values()))
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        """Algorithm 1."""
+        names = (to,) if to.__class__ is str and to else destinations(to)
+        others = [name for name in names if name != self.me]
+        if len(others) > 1:
+            raise LocalProtocolError(f"cykas is for unicast: one destination, not {others}")
+        mid = self._mid = self._mid + 1
+        if others:
+            self._ob.append((others[0], mid, payload))
+            self._try_send_message()
+        if len(others) < len(names):
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def _may_tell(self, receiver: str) -> bool:
+        """Whether the mode lets a message to `receiver` leave (Algorithm 2, line 2)."""
+        return not self._secrets
+
+    def _try_send_message(self) -> None:
+        """TRY_SEND_MESSAGE (Algorithm 2)."""
+        ob = self._ob
+        unack = self._unack
+        while ob:
+            receiver, mid, payload = ob[0]
+            if receiver in unack or not self._may_tell(receiver):
+                return
+            packet: Packet
+            if not unack:
+                packet = _new(Normal, ("normal", mid, payload))
+            else:
+                packet = _new(Eager, ("eager", mid, payload))
+                self._eager_sent.setdefault(receiver, deque()).append(set(unack))
+            ob.popleft()
+            unack[receiver] = mid
+            self._packets.append((receiver, packet))
+
+    def _try_send_yct(self, receiver: str) -> None:
+        """TRY_SEND_YCT (Algorithm 4, lines 11 to 20)."""
+        queue = self._eager_sent[receiver]
+        while queue and not queue[0] and receiver not in self._unack:
+            queue.popleft()
+            self._packets.append((receiver, _YCT))
+
+    def receive(self, source: str, packet: Packet) -> None:
+        kind = packet.__class__
+        if kind is Normal or kind is Eager:
+            if not isinstance(source, str) or source in ("", self.me):
+                raise RemoteProtocolError(f"a message from {source!r}, which is no other process")
+            if kind is Eager:
+                self._keep_secret(source, packet[1])
+            try:
+                self._deliver(source, packet[1], packet[2])
+            finally:  # an application that fails has got its message all the same
+                self._packets.append((source, _ACK))
+        elif kind is Ack:
+            if source not in self._unack:
+                raise RemoteProtocolError(f"{source!r} acks a message, and none is unacked")
+            del self._unack[source]
+            self._after_ack(source)
+        elif kind is Yct:
+            if source not in self._secrets:
+                raise RemoteProtocolError(f"{source!r} sent a YCT, and none is missing")
+            self._tell(source)
+        else:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of cykas")
+
+    def _keep_secret(self, source: str, mid: int) -> None:
+        """An eager message arrived (Algorithm 3, line 1)."""
+        self._secrets.setdefault(source, deque()).append(mid)
+
+    def _tell(self, source: str) -> None:
+        """A YCT arrived (Algorithm 5)."""
+        secrets = self._secrets[source]
+        secrets.popleft()
+        if not secrets:
+            del self._secrets[source]
+        self._try_send_message()
+
+    def _after_ack(self, i: str) -> None:
+        """Algorithm 4 from line 3 on, repaired (ERRATA 5.2)."""
+        eager_sent = self._eager_sent
+        for queue in eager_sent.values():
+            for waiting in queue:
+                waiting.discard(i)
+        for receiver in sorted(eager_sent):
+            self._try_send_yct(receiver)
+            if not eager_sent[receiver]:
+                del eager_sent[receiver]
+        self._try_send_message()
+
+    def blocked(self) -> list[Blocked]:
+        """What each message in OB waits for, and all before it, as OB is a queue.
+
+        That is the YCT (`permit`) of every secret, if the mode forbids it to leave,
+        and for each of these messages the ack of the last one to the same receiver.
+        If that one is in OB itself, its ack will come after all that *it* waits
+        for, so this is left out.
+        """
+        permits = [
+            Wait("permit", source, mid)
+            for source, secrets in sorted(self._secrets.items())
+            for mid in secrets
+        ]
+        blocked = []
+        unacked = {receiver: (-1, mid) for receiver, mid in self._unack.items()}
+        waits: list[tuple[int, Wait]] = []  # with the place in OB where each first matters
+        for place, (receiver, mid, _) in enumerate(self._ob):
+            if permits and not self._may_tell(receiver):
+                waits += [(place, permit) for permit in permits]
+                permits = []
+            if receiver in unacked:
+                covered, last = unacked[receiver]
+                waits = [wait for wait in waits if wait[0] > covered]
+                waits.append((place, Wait("ack", receiver, last)))
+            unacked[receiver] = (place, mid)
+            reasons = tuple(wait for _, wait in waits)
+            blocked.append(Blocked(self.me, mid, receiver, "sender", reasons))
+        return blocked
+
+    @property
+    def idle(self) -> bool:
+        waiting = self._unack or self._secrets or any(self._eager_sent.values())
+        return not (waiting or self._ob or self._packets or self._deliveries)
+
+    def footprint(self) -> Footprint:
+        state = 1 + 2 * len(self._ob) + 2 * len(self._unack)
+        state += sum(1 + len(secrets) for secrets in self._secrets.values())
+        state += sum(1 + sum(map(len, queue)) for queue in self._eager_sent.values())
+        return Footprint(state, {kind.kind: kind.integers for kind in (Normal, Eager, Ack, Yct)})
+
+    def _state(self) -> Hashable:
+        """Which messages are unacked and secret is for `blocked` to tell, and has
+        no influence on what the protocol does: only their number is compared."""
+        return (
+            tuple(self._ob),
+            frozenset(self._unack),
+            frozenset((source, len(secrets)) for source, secrets in self._secrets.items()),
+            frozenset(
+                (receiver, tuple(map(frozenset, queue)))
+                for receiver, queue in self._eager_sent.items()
+            ),
+        )
+
+    def _copy_into(self, twin: Self) -> None:
+        twin._ob = self._ob.copy()
+        twin._unack = self._unack.copy()
+        twin._secrets = {source: secrets.copy() for source, secrets in self._secrets.items()}
+        twin._eager_sent = {
+            receiver: deque(map(set, queue)) for receiver, queue in self._eager_sent.items()
+        }
+
+
+class CykasAsPrinted(Cykas):
+    """Algorithm 4 to the letter: neither live nor safe; kept as a known-bad.
+
+    Not live, as an ACK makes nobody look at OB while EAGER_SENT has no entry: of
+    two messages to one process the second stays (ERRATA 5.1). Not safe, as line 8,
+    inside the loop, can send to i and then eagerly to a receiver whose turn is yet
+    to come; at that turn line 5 strikes i from the set of this message too, though
+    i has not acked the new one, and a YCT leaves too early (ERRATA 5.2).
+
+    The paper does not give the order of the loop; here, receivers in the order of
+    the first eager message to each, those that are there as it starts. An entry
+    stays when its queue is empty, for "each process to which it has sent at least
+    one" (section 2.2.1): it makes a difference here, and so does the order.
+    """
+
+    __slots__ = ()
+
+    def _after_ack(self, i: str) -> None:
+        for receiver, queue in list(self._eager_sent.items()):
+            for waiting in queue:
+                waiting.discard(i)
+            self._try_send_yct(receiver)
+            self._try_send_message()
+
+    def _state(self) -> Hashable:
+        return (super()._state(), tuple(self._eager_sent))
+
+
+class CykasSecretSends(Cykas):
+    """The variant of section 2.3, not safe: secrets may be told to who told the last.
+
+    In secret mode a message may leave for the sender of the eager message that was
+    delivered last, who knows that secret. But not the other secrets: a message that
+    this sender has yet to get may be what one of those waits for (Fig. 3; ERRATA
+    5.6). Kept as a known-bad.
+    """
+
+    __slots__ = ("_confidant",)
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me, group)
+        self._confidant = ""
+        """Sender of the eager message delivered last; nobody in normal mode."""
+
+    def _may_tell(self, receiver: str) -> bool:
+        return not self._secrets or receiver == self._confidant
+
+    def _keep_secret(self, source: str, mid: int) -> None:
+        super()._keep_secret(source, mid)
+        self._confidant = source
+        self._try_send_message()
+
+    def _tell(self, source: str) -> None:
+        super()._tell(source)
+        if not self._secrets:
+            self._confidant = ""
+
+    def _state(self) -> Hashable:
+        return (super()._state(), self._confidant)
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin._confidant = self._confidant

@@ -1,0 +1,224 @@
+"""The buffer protocol of Mattern and Fünfrocken (MF).
+
+**What it guarantees.** Causal delivery of unicasts over any network: packets may
+be delayed, reordered, lost and duplicated. A message carries its number and
+nothing else, and is delivered the moment it arrives. The price is paid at the
+sender: its messages leave one at a time, each when the one before is known to
+have arrived, so a busy sender's buffer grows and grows (Almeida, section 3.2).
+
+**How** (section 3.2 of the paper). Every process has an output buffer OB, a FIFO
+queue. The head of OB is posted, and the next only when the acknowledgement of
+that one is back. The receiver acknowledges a message as it gets it. The paper's
+input buffer IB only bridges the time until the application asks for a message;
+here messages are handed out as they come, so get, deliver and receive are one
+event, and IB has gone.
+
+    invariant   whatever happened before a posted message has been delivered.
+
+For a message of the same sender, its ack says so (Lemma 3). For a message z that
+was delivered here first, the invariant held when z was posted, for all that
+happened before z; and z itself has been delivered, here, the only place it was
+sent to. So nothing that is on its way can overtake anything (Proposition 1).
+
+**Unicast only**, as the paper has it: to adapt it to broadcasts is left to future
+work there (section 5). The last step above is where a set of destinations fails:
+z, delivered here, may still be on its way to another place, and an answer to z
+that is sent there from here overtakes it; that its sender posts nothing until z
+is acknowledged by all does not help, as the answer is not its sender's to hold.
+Posting the copies of z one by one is no better. A remedy would have to constrain
+the receivers of z, and that is what Cykas and the permits of `csps` do.
+A copy to oneself is no problem: it is delivered inside `send`.
+
+**Departures from the paper.** It assumes reliable channels; Almeida's Table 1 says
+"any network". For that, messages and acks bear the message's number, `retransmit`
+posts again what is unacknowledged, and the receiver drops what it has had (ERRATA
+6). One number for each sender is enough to tell: with one message on its way at a
+time, a sender's messages are got in the order of their numbers, so that whatever
+is not above the last one got is a repetition. It is acknowledged again, because
+the first ack may be what was lost. On the other side, the last number that each
+receiver acknowledged tells a repeated ack from one that nobody can have sent.
+
+**Footnote 4** (`fifo=True`): on a transport that does not reorder, a message need
+not wait for those before it to the same receiver. They may be on their way still,
+but they will get there first:
+
+    invariant   whatever happened before a posted message has been delivered, or
+                is ahead of it in the same channel.
+
+This needs FIFO channels (ERRATA 6; `mf_footnote4_needs_fifo`), and these must not
+have gaps, since a message that arrives in front of a lost one is not seen to be
+early: it is delivered, which violates causality, and the lost one, when it is
+posted again, is taken for a repetition. Duplicates do no harm. Nor does a channel
+that breaks, loses *all* that was under way and is made anew: `retransmit` then
+posts all that is unacknowledged again, in order, and the receiver drops what it
+has had. A message may only be acknowledged when all before it have been, so a
+channel that does lose or reorder does not go unnoticed: the ack that follows
+raises `RemoteProtocolError` at the sender.
+
+Cost: O(1) steps per message, amortised; two integers for each correspondent.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, Self
+
+from .endpoint import (
+    Blocked,
+    Endpoint,
+    Footprint,
+    LocalProtocolError,
+    Outgoing,
+    Packet,
+    RemoteProtocolError,
+    Wait,
+    check_number,
+    destinations,
+)
+
+__all__ = ["Ack", "Message", "Mf"]
+
+_new = tuple.__new__
+
+
+class Message(Packet):
+    """Message `mid` of its sender, who has none with a lower number on its way
+    (or, on FIFO channels, none that could be overtaken)."""
+
+    __slots__ = ()
+    kind = "msg"
+    fields = ("mid", "payload")
+    integers = 1
+
+    def __new__(cls, mid: int, payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("msg", mid, payload))
+
+
+class Ack(Packet):
+    """Your message `mid` has been delivered here."""
+
+    __slots__ = ()
+    kind = "ack"
+    fields = ("mid",)
+    integers = 1
+
+    def __new__(cls, mid: int) -> Self:
+        check_number("mid", mid, 1)
+        return _new(cls, ("ack", mid))
+
+
+class Mf(Endpoint):
+    """Causal unicast: a message waits until the one before it has arrived."""
+
+    __slots__ = ("_acked", "_got", "_ob", "_posted", "fifo")
+
+    def __init__(self, me: str, group: Iterable[str] | None = None, *, fifo: bool = False) -> None:
+        super().__init__(me, group)
+        self.fifo = fifo
+        """Whether channels are FIFO and without gaps, so that footnote 4 applies."""
+        self._ob: deque[Outgoing] = deque()
+        """OB, the output buffer: what is not posted yet, in order."""
+        self._posted: deque[Outgoing] = deque()
+        """Posted and not acknowledged, in order: at most one message, or, with
+        `fifo`, any number to one receiver. OB is empty while this is."""
+        self._acked: dict[str, int] = {}
+        """The last of my messages that each process acknowledged."""
+        self._got: dict[str, int] = {}
+        """The last message of each process that was delivered here."""
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        names = (to,) if to.__class__ is str and to else destinations(to)
+        others = [name for name in names if name != self.me]
+        if len(others) > 1:
+            raise LocalProtocolError(f"mf is for unicast: one destination, not {others}")
+        mid = self._mid = self._mid + 1
+        if others:
+            self._ob.append((others[0], _new(Message, ("msg", mid, payload))))
+            self._post()
+        if len(others) < len(names):
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def _post(self) -> None:
+        """Post from the output buffer while nothing posted could be overtaken."""
+        ob = self._ob
+        posted = self._posted
+        while ob and (not posted or (self.fifo and ob[0][0] == posted[0][0])):
+            outgoing = ob.popleft()
+            posted.append(outgoing)
+            self._packets.append(outgoing)
+
+    def receive(self, source: str, packet: Packet) -> None:
+        kind = packet.__class__
+        if kind is Message:
+            self._get(source, packet[1], packet[2])
+        elif kind is Ack:
+            self._acknowledge(source, packet[1])
+        else:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of mf")
+
+    def _get(self, source: str, mid: int, payload: Any) -> None:
+        last = self._got.get(source, 0)
+        if not last and (not isinstance(source, str) or source in ("", self.me)):
+            raise RemoteProtocolError(f"a message from {source!r}, which is no other process")
+        self._packets.append((source, _new(Ack, ("ack", mid))))
+        if mid > last:
+            self._got[source] = mid
+            self._deliver(source, mid, payload)
+
+    def _acknowledge(self, source: str, mid: int) -> None:
+        posted = self._posted
+        if posted and posted[0][0] == source and posted[0][1][1] == mid:
+            posted.popleft()
+            self._acked[source] = mid
+            self._post()
+        elif mid > self._acked.get(source, 0):
+            raise RemoteProtocolError(
+                f"{source!r} acks message {mid}, which was never sent to it, or is not next"
+            )
+
+    def retransmit(self) -> None:
+        self._packets.extend(self._posted)
+
+    def blocked(self) -> list[Blocked]:
+        """Each message in OB waits for one ack, that of the last message ahead of
+        it (with `fifo`: ahead of it to another receiver). For this to come, that
+        message must have been posted, so all acks before it must have come."""
+        blocked = []
+        if self._ob:
+            ahead = barrier = self._posted[-1]
+            for outgoing in self._ob:
+                name, message = outgoing
+                if not self.fifo or name != ahead[0]:
+                    barrier = ahead
+                wait = Wait("ack", barrier[0], barrier[1][1])
+                blocked.append(Blocked(self.me, message[1], name, "sender", (wait,)))
+                ahead = outgoing
+        return blocked
+
+    @property
+    def idle(self) -> bool:
+        return not self._posted and not self._packets and not self._deliveries
+
+    def footprint(self) -> Footprint:
+        messages = len(self._ob) + len(self._posted)
+        state = 1 + 2 * (messages + len(self._acked) + len(self._got))
+        return Footprint(state, {"msg": Message.integers, "ack": Ack.integers})
+
+    def _state(self) -> Hashable:
+        return (
+            self.fifo,
+            tuple(self._ob),
+            tuple(self._posted),
+            frozenset(self._acked.items()),
+            frozenset(self._got.items()),
+        )
+
+    def _copy_into(self, twin: Self) -> None:
+        twin.fifo = self.fifo
+        twin._ob = self._ob.copy()
+        twin._posted = self._posted.copy()
+        twin._acked = self._acked.copy()
+        twin._got = self._got.copy()

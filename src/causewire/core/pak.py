@@ -1,0 +1,504 @@
+"""Causal broadcast on positive acknowledgements, vector time modulo k (Baldoni).
+
+The vector clocks of `bss` with small numbers. A process that waits for
+acknowledgements before it goes on cannot get far ahead of anybody, so the
+entries of two vectors that are ever compared differ by little, and it is enough
+to send them modulo some small k.
+
+**Sending** (Fig. 7, lines S1-S6). Of the broadcasts of one process at most ct
+(its credit) are not fully acknowledged; the next one waits until another is:
+
+    Pak         ct = 1, stop and wait (section 4, condition SC_1)
+    PakCredit   every broadcast is acknowledged (section 5.1, SC_ct)
+    PakNak      every ct-th is, and the next waits for that (section 5.2)
+
+The three differ in `step` alone: each step-th broadcast is acknowledged, step
+being 1, 1 and ct. A released broadcast carries V_T, the value of V before it is
+counted, modulo k. V[me] is counted up right after the send, not on the last ack
+(line S5): both work (ERRATA 8), and this way V[me] numbers the broadcasts.
+
+**Delivering** (lines R1-R4). Message m of P_j is delivered at P_i when
+
+    (V_i[h] - V_T(m)[h]) mod k <= ct    for every h;
+
+then V_i[j] goes up by one, an ack leaves for P_j if m asks for one, and only
+then the application gets m (ERRATA 7.1).
+
+**The causal window.** For every m of P_j that was released and is not delivered
+at P_i, at any time and for every h:
+
+    -ct <= V_i[h] - V_T(m)[h] <= ct
+
+*From below* (Theorem 4.2; Figs. 8a and 9 for ct > 1): message x of P_h is
+released when x - ct or a later one is fully acknowledged, hence delivered at
+P_i. So nobody has delivered more than ct messages of P_h that P_i has not. *From
+above* (Theorem 4.4, Lemma 4.3; Fig. 8b): suppose P_i has delivered a message x of
+P_h, x > V_T(m)[h] + ct. Between V_T(m)[h] and x there is one that was fully
+acknowledged before x was released, so P_j acknowledged it, and after it released
+m, for m does not know it. That ack followed m on the channel to P_h; so P_h
+delivered m, then took the ack, then released x. Thus m is in the past of x, and
+P_i, which has x, must have m. Hence k = 2ct + 1 tells the values of the window
+apart, and a smaller k does not (ERRATA 8.1). Of P_i's own entry the difference
+is never below 0, of P_j's never above 0 nor below 1 - ct.
+
+"Delivered m, then took the ack" is a rule here: **an ack waits for all messages
+that its sender released before it**. Without discarding (next paragraph) this
+costs nothing: a missing predecessor y of m, of P_g say, does not know the message
+that is acked either, so P_g's ack for it is behind y, and the set of acks cannot
+be complete before y and m are delivered. That is why taking such acks at once is
+as good (ERRATA 8.2).
+
+**Receiver's credit** (section 5.1, remark on memory). Up to ct messages of every
+other process may be held at a receiver. With wr < ct it stores only the next wr of
+each, and discards the rest without an ack; `retransmit`, the sender's timer, sends
+again what is not acknowledged, and duplicates are dropped. The paper leaves out
+that the proof above now fails: m may have reached P_h and been discarded there
+while the ack behind it is taken, and the window is exceeded. The rule for acks
+repairs it. A copy sent again is recognised: it entered the channel when its sender
+had released less than ct messages after it, so it is at most ct behind.
+
+**Departures from the paper.** `send` never blocks. A broadcast that may not leave
+yet is kept, in order, and V_T is that of its release (line S2 comes after the wait
+of S1). It then depends on what was delivered meanwhile as well, which is causally
+safe, and the window needs it. An ack has the number of its message, modulo k
+(ERRATA 8.3: anonymous acks, matched carelessly, are fatal). Which broadcasts of
+PAK-NAK are acknowledged is decided by a plain counter, not by V[me] modulo k
+(ERRATA 8.4).
+
+Numbers (`mid`) do not travel: the x-th broadcast on a FIFO channel is the x-th its
+sender released, which is the x-th it sent. Counts are kept in full to number
+deliveries; whatever is decided about a packet looks at them modulo k. All members
+must be given the same ct, k and wr. Channels must be reliable and FIFO
+(ERRATA 8.2); what shows that they are not is an error.
+
+Cost: n integers below k per message, one per ack, n - 1 acks for every step-th
+broadcast. Throughput is bounded by ct broadcasts per round trip to the slowest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, Self
+
+from .endpoint import (
+    Blocked,
+    Footprint,
+    LocalProtocolError,
+    Packet,
+    RemoteProtocolError,
+    Wait,
+    check_number,
+)
+from .group import BroadcastEndpoint
+
+__all__ = ["Ack", "Message", "Pak", "PakCredit", "PakNak"]
+
+_new = tuple.__new__
+
+
+class Message(Packet):
+    """A broadcast, and the vector time of its release, modulo k."""
+
+    __slots__ = ()
+    kind = "msg"
+    fields = ("vt", "payload")
+
+    def __new__(cls, vt: tuple[int, ...], payload: Any) -> Self:
+        if type(vt) is not tuple:
+            raise RemoteProtocolError(f"a vector time must be a tuple, not {vt!r}")
+        for count in vt:
+            check_number("an entry of a vector time", count, 0)
+        return _new(cls, ("msg", vt, payload))
+
+    @property
+    def integers(self) -> int:  # type: ignore[override]
+        return len(self[1])
+
+
+class Ack(Packet):
+    """Your broadcast of this number, modulo k, has been delivered here."""
+
+    __slots__ = ()
+    kind = "ack"
+    fields = ("number",)
+    integers = 1
+
+    def __new__(cls, number: int) -> Self:
+        check_number("number", number, 0)
+        return _new(cls, ("ack", number))
+
+
+class PakCredit(BroadcastEndpoint):
+    """PAK with credits: up to ct broadcasts that are not fully acknowledged.
+
+    `ct` is the sender's credit, `k` the modulus, at least 2ct + 1 (the default),
+    `wr` the receiver's credit, at most ct (the default: nothing is discarded).
+    """
+
+    __slots__ = (
+        "_acked",
+        "_behind",
+        "_buffer",
+        "_flight",
+        "_full",
+        "_held",
+        "_i",
+        "_late",
+        "_seen",
+        "_step",
+        "_v",
+        "ct",
+        "k",
+        "wr",
+    )
+
+    def __init__(
+        self,
+        me: str,
+        group: Iterable[str] | None = None,
+        *,
+        ct: int = 2,
+        k: int | None = None,
+        wr: int | None = None,
+    ) -> None:
+        super().__init__(me, group)
+        self.ct = self._option("ct", ct, 1)
+        self.k = self._option("k", self._least_k if k is None else k, self._least_k)
+        self.wr = self._option("wr", ct if wr is None else wr, 1)
+        if self.wr > ct:
+            raise LocalProtocolError(f"wr={wr} is more than any sender uses, ct={ct}")
+        self._step = 1
+        self._i = self.index[me]
+        self._v = [0] * len(self.group)
+        """V: the broadcasts of each member delivered here; for oneself, released."""
+        # As a sender.
+        self._buffer: deque[Any] = deque()
+        """Payloads that are not released yet; their numbers follow V[me]."""
+        self._acked = {self.index[name]: 0 for name in self.others}
+        """The last of one's own broadcasts that each other member has acknowledged."""
+        self._full = 0
+        """The last that all have acknowledged: the least of `_acked`."""
+        self._behind = len(self.others)
+        """How many have acknowledged no more than that."""
+        self._flight: deque[Packet] = deque()
+        """With a receiver's credit, what is released and above `_full`."""
+        # As a receiver.
+        self._seen = {self.index[name]: 0 for name in self.others}
+        """The last broadcast of each other member that has arrived, kept or not."""
+        self._held: dict[int, dict[int, Packet]] = {}
+        """What arrived too early, by sender and number; no empty entries."""
+        self._late: dict[int, deque[tuple[int, int]]] = {}
+        """Acks that wait for an earlier message of their sender: that message's
+        number, and the own broadcast acknowledged; no empty entries."""
+
+    @staticmethod
+    def _option(name: str, value: int, least: int) -> int:
+        if type(value) is not int or value < least:
+            raise LocalProtocolError(
+                f"{name} must be an integer from {least} upward, not {value!r}"
+            )
+        return value
+
+    @property
+    def _least_k(self) -> int:
+        """The size of a causal window, whose values k has to tell apart."""
+        return 2 * self.ct + 1
+
+    # -- the two rules that make up the send condition ------------------------
+
+    def _asks(self, number: int) -> int:
+        """The last broadcast up to this one that is to be acknowledged."""
+        return number // self._step * self._step
+
+    def _gate(self, number: int) -> int:
+        """The broadcast that must be fully acknowledged before this one leaves."""
+        return self._asks(number - 1 - (self.ct - self._step))
+
+    # -- sending --------------------------------------------------------------
+
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        to_self = self._everybody(to)
+        mid = self._mid = self._mid + 1
+        self._buffer.append(payload)
+        self._release()
+        if to_self:
+            self._deliver(self.me, mid, payload)
+        return mid
+
+    def _release(self) -> None:
+        """Let go what the credit allows (lines S1-S3)."""
+        v = self._v
+        i = self._i
+        while self._buffer and self._gate(v[i] + 1) <= self._full:
+            vt = tuple([count % self.k for count in v])
+            message = _new(Message, ("msg", vt, self._buffer.popleft()))
+            v[i] += 1
+            self._packets.extend([(name, message) for name in self.others])
+            if self.wr < self.ct:
+                self._flight.append(message)
+            if not self.others:
+                self._full = v[i]
+
+    def _acknowledge(self, j: int, number: int) -> None:
+        """An ack of P_j takes effect (lines S4-S6)."""
+        was_behind = self._acked[j] == self._full
+        self._acked[j] = number
+        self._behind -= was_behind
+        if not self._behind:
+            acked = self._acked.values()
+            self._full = min(acked)
+            self._behind = sum(n == self._full for n in acked)
+            while len(self._flight) > self._v[self._i] - self._full:
+                self._flight.popleft()
+            self._release()
+
+    def retransmit(self) -> None:
+        """With a receiver's credit, send again what may have been discarded."""
+        if self._flight:
+            first = self._full + 1
+            for j, acked in self._acked.items():
+                name = self.group[j]
+                for number, message in enumerate(self._flight, first):
+                    if number > acked:
+                        self._packets.append((name, message))
+
+    # -- receiving ------------------------------------------------------------
+
+    def receive(self, source: str, packet: Packet) -> None:
+        j = self._member(source)
+        kind = packet.__class__
+        if kind is Message:
+            self._receive_message(j, packet)
+        elif kind is Ack:
+            self._receive_ack(j, packet[1])
+        else:
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of pak")
+
+    def _receive_ack(self, j: int, ack: int) -> None:
+        late = self._late.get(j)
+        last = late[-1][1] if late else self._acked[j]
+        number: int = last + (ack - last) % self.k
+        if (
+            ack >= self.k
+            or number > self._v[self._i]
+            or self._asks(number) != number
+            or self._asks(number - 1) != last
+        ):
+            raise RemoteProtocolError(
+                f"{self.group[j]!r} acks {ack} (modulo {self.k}), not the broadcast after {last}"
+            )
+        if self._v[j] < self._seen[j]:
+            self._late.setdefault(j, deque()).append((self._seen[j], number))
+        else:
+            self._acknowledge(j, number)
+
+    def _receive_message(self, j: int, message: Packet) -> None:
+        number = self._number(j, message)
+        if number is None:
+            return
+        if number > self._seen[j]:
+            self._seen[j] = number
+        if number == self._v[j] + 1 and self._ready(message):
+            self._accept(j, message)
+            self._settle()
+        elif number <= self._v[j] + self.wr:
+            self._held.setdefault(j, {})[number] = message
+
+    def _number(self, j: int, message: Packet) -> int | None:
+        """The number of a message that is to be dealt with; None for a known one.
+
+        What no correct peer could have sent ends here.
+        """
+        vt = message[1]
+        if len(vt) != len(self._v) or max(vt) >= self.k:
+            raise RemoteProtocolError(
+                f"{self.group[j]!r} sent {vt} as vector time of {len(self._v)} modulo {self.k}"
+            )
+        ahead = (vt[j] - self._v[j]) % self.k
+        number: int = self._v[j] + ahead + 1
+        if self.wr < self.ct and self.k - self._v[j] <= ahead and self.k - self.ct <= ahead:
+            return None
+        again = self.wr < self.ct and number <= self._seen[j]
+        if number != self._seen[j] + 1 and not again:
+            raise RemoteProtocolError(
+                f"{self.group[j]!r} sent broadcast {number} (modulo {self.k}) after "
+                f"{self._seen[j]}: pak needs reliable FIFO channels"
+            )
+        if ahead >= self.ct or not self._in_window(vt):
+            raise RemoteProtocolError(
+                f"{self.group[j]!r} sent vector time {vt}, outside the window of {self._v}"
+            )
+        if again:
+            known = self._held.get(j, {}).get(number)
+            if known is not None:
+                if known != message:
+                    raise RemoteProtocolError(
+                        f"{self.group[j]!r} sent two different broadcasts {number}"
+                    )
+                return None
+        return number
+
+    def _in_window(self, vt: tuple[int, ...]) -> bool:
+        """Whether V_T is within ct of V, claims nothing of me that is not so, and no count < 0."""
+        ct = self.ct
+        least = self.k - ct
+        for h, (mine, theirs) in enumerate(zip(self._v, vt, strict=True)):
+            behind = (mine - theirs) % self.k
+            if behind > min(mine, ct) and (behind < least or h == self._i):
+                return False
+        return True
+
+    def _ready(self, message: Packet) -> bool:
+        """The delivery condition (line R1)."""
+        k = self.k
+        ct = self.ct
+        return all(
+            (mine - theirs) % k <= ct for mine, theirs in zip(self._v, message[1], strict=True)
+        )
+
+    def _accept(self, j: int, message: Packet) -> None:
+        """Count, acknowledge, deliver (lines R2-R4, the upcall last)."""
+        number = self._v[j] = self._v[j] + 1
+        name = self.group[j]
+        if self._asks(number) == number:
+            self._packets.append((name, _new(Ack, ("ack", number % self.k))))
+        late = self._late.get(j)
+        while late and late[0][0] <= number:
+            acked = late.popleft()[1]
+            if not late:
+                del self._late[j]
+            self._acknowledge(j, acked)
+        self._deliver(name, number, message[2])
+
+    def _settle(self) -> None:
+        """Deliver whatever has become ready, until nothing is."""
+        held = self._held
+        progress = bool(held)
+        while progress:
+            progress = False
+            for j in sorted(held):
+                early = held[j]
+                while (message := early.get(self._v[j] + 1)) and self._ready(message):
+                    del early[self._v[j] + 1]
+                    if not early:
+                        del held[j]
+                    self._accept(j, message)
+                    progress = True
+
+    # -- what people ask ------------------------------------------------------
+
+    def blocked(self) -> list[Blocked]:
+        here = [
+            Blocked(self.me, number, name, "sender", waits)
+            for number in range(self._v[self._i] + 1, self._mid + 1)
+            for waits in [self._waits_for_acks(self._gate(number))]
+            for name in self.others
+        ]
+        for_here = [
+            Blocked(self.group[j], number, self.me, "receiver", self._waits_for_messages(message))
+            for j, early in sorted(self._held.items())
+            for number, message in sorted(early.items())
+        ]
+        return here + for_here
+
+    def _waits_for_acks(self, gate: int) -> tuple[Wait, ...]:
+        """The acks of broadcast `gate` that are missing.
+
+        One that is here but waits itself counts as the message it waits for.
+        """
+        waits = []
+        for j, acked in self._acked.items():
+            if acked < gate:
+                name = self.group[j]
+                late = (first for first, number in self._late.get(j, ()) if number >= gate)
+                first = next(late, None)
+                wait = (
+                    Wait("ack", name, gate) if first is None else Wait("predecessor", name, first)
+                )
+                waits.append(wait)
+        return tuple(waits)
+
+    def _waits_for_messages(self, message: Packet) -> tuple[Wait, ...]:
+        """The last missing message of each process; it brings those before it."""
+        waits = []
+        for name, mine, theirs in zip(self.group, self._v, message[1], strict=True):
+            ahead = (theirs - mine) % self.k
+            if 0 < ahead <= self.ct:
+                waits.append(Wait("predecessor", name, mine + ahead))
+        return tuple(waits)
+
+    @property
+    def idle(self) -> bool:
+        """Not while an ack is missing."""
+        return self._full == self._asks(self._v[self._i]) and super().idle
+
+    def footprint(self) -> Footprint:
+        """V and the own number; `acked` and `seen` for each other; `full` and `behind`.
+
+        A message that is held costs its vector and its number, one that is kept
+        to be sent again its vector, an ack that waits two numbers.
+        """
+        n = len(self.group)
+        held = sum(map(len, self._held.values()))
+        late = sum(map(len, self._late.values()))
+        state = n + 1 + 2 * (n - 1) + 2 + (n + 1) * held + n * len(self._flight) + 2 * late
+        return Footprint(state, {"msg": n, "ack": Ack.integers})
+
+    def _state(self) -> Hashable:
+        return (
+            self.group,
+            (self.ct, self.k, self.wr),
+            tuple(self._v),
+            tuple(self._buffer),
+            tuple(self._acked.values()),
+            tuple(self._flight),
+            tuple(self._seen.values()),
+            frozenset((j, frozenset(early.items())) for j, early in self._held.items()),
+            frozenset((j, tuple(late)) for j, late in self._late.items()),
+        )
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin.ct = self.ct
+        twin.k = self.k
+        twin.wr = self.wr
+        twin._step = self._step
+        twin._i = self._i
+        twin._v = self._v[:]
+        twin._buffer = self._buffer.copy()
+        twin._acked = self._acked.copy()
+        twin._full = self._full
+        twin._behind = self._behind
+        twin._flight = self._flight.copy()
+        twin._seen = self._seen.copy()
+        twin._held = {j: early.copy() for j, early in self._held.items()}
+        twin._late = {j: late.copy() for j, late in self._late.items()}
+
+
+class Pak(PakCredit):
+    """Stop and wait: one broadcast at a time, fully acknowledged before the next."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, me: str, group: Iterable[str] | None = None, *, k: int | None = None
+    ) -> None:
+        super().__init__(me, group, ct=1, k=k)
+
+
+class PakNak(PakCredit):
+    """PAK-NAK: ct broadcasts in a row, of which the last is acknowledged."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        me: str,
+        group: Iterable[str] | None = None,
+        *,
+        ct: int = 2,
+        k: int | None = None,
+    ) -> None:
+        super().__init__(me, group, ct=ct, k=k)
+        self._step = ct

@@ -1,0 +1,273 @@
+"""What goes wrong with the network, and when: faults as data on a timeline.
+
+    partition   processes on different sides cannot reach each other
+    crash       links die, and whatever travels on them dies with them
+    heal        ends partitions, crashes and slowness
+    hold        packets are kept back where they would arrive
+    release     ends holds: what was kept arrives now, in the order it was kept
+    slow        latency is multiplied by a factor
+
+A fault acts where packets arrive: a packet that would arrive while its link is
+cut (by a partition or a crash) is lost, and one that would arrive while its link
+is held waits. So a packet that leaves during a partition and arrives after the
+heal gets through, and a packet that travels when a partition begins does not,
+unless the partition is over by the time it arrives. A crash, on top of that,
+destroys at once what is on its way. `slow` concerns packets that leave while it
+lasts.
+
+Links are chosen by `sides` (all links between processes on different sides;
+whoever is on no side keeps all links), by `links` (pairs of processes, both
+directions unless `oneway`), or by `processes` (all links from and to them); with
+none of the three, every link. A process is given by its name or by its index,
+and `sides` may be a number: the processes in order, cut into so many parts. A
+fault may have a name, by which `heal` and `release` can end it alone.
+
+A partition or a crash that is never healed, or a hold that is never released,
+may leave messages undelivered for ever. That is the fault's doing, and the
+summary of the run says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .errors import SimulationError
+from .settings import Settings, count, duration, flag, many, number, one_of, setting, text
+
+__all__ = [
+    "Crash",
+    "Fault",
+    "Heal",
+    "Hold",
+    "Partition",
+    "Release",
+    "Slow",
+    "Timeline",
+    "fault",
+]
+
+Who = str | int
+Matcher = Callable[[int, int], bool]
+"""Whether a rule concerns the link from one process to another, by index."""
+
+
+def _who(value: Any, what: str) -> Who:
+    if type(value) is int:
+        return count(0)(value, what)
+    return text(value, what)
+
+
+def _pair(value: Any, what: str) -> tuple[Who, Who]:
+    ends = many(_who)(value, what)
+    if len(ends) != 2:
+        raise SimulationError(f"{what} must be a pair of processes, not {value!r}")
+    return ends[0], ends[1]
+
+
+def _sides(value: Any, what: str) -> int | tuple[tuple[Who, ...], ...]:
+    if type(value) is int:
+        return count(2)(value, what)
+    return many(many(_who))(value, what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault(Settings):
+    """Something that happens to the network at one moment."""
+
+    kind: ClassVar[str]
+    at: int = setting(duration)
+    name: str = setting(text, "")
+
+    @property
+    def cuts(self) -> bool:
+        """Whether packets get lost by it."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFault(Fault):
+    """A fault that lasts, on some links or on all."""
+
+    sides: int | tuple[tuple[Who, ...], ...] = setting(_sides, ())
+    links: tuple[tuple[Who, Who], ...] = setting(many(_pair), ())
+    processes: tuple[Who, ...] = setting(many(_who), ())
+    oneway: bool = setting(flag, False)
+
+    def check(self) -> None:
+        given = [name for name in ("sides", "links", "processes") if getattr(self, name)]
+        if len(given) > 1:
+            raise SimulationError(f"{self.label} takes one of {', '.join(given)}, not several")
+
+    def matcher(self, names: Sequence[str]) -> Matcher:
+        """The links that are meant, for a run with these processes."""
+        index = {name: i for i, name in enumerate(names)}
+
+        def resolve(who: Who) -> int:
+            i = index.get(who) if isinstance(who, str) else who
+            if i is None or i >= len(names):
+                raise SimulationError(f"{self.label}: there is no process {who!r}")
+            return i
+
+        if self.sides:
+            side = self._side_of(len(names), resolve)
+            return lambda p, q: p in side and q in side and side[p] != side[q]
+        if self.links:
+            pairs = {(resolve(a), resolve(b)) for a, b in self.links}
+            if not self.oneway:
+                pairs |= {(b, a) for a, b in pairs}
+            return lambda p, q: (p, q) in pairs
+        if self.processes:
+            ends = {resolve(who) for who in self.processes}
+            return lambda p, q: p in ends or q in ends
+        return lambda p, q: True
+
+    def _side_of(self, n: int, resolve: Callable[[Who], int]) -> dict[int, int]:
+        if isinstance(self.sides, int):
+            return {i: i * self.sides // n for i in range(n)}
+        side: dict[int, int] = {}
+        for number_, members in enumerate(self.sides):
+            for who in members:
+                if side.setdefault(resolve(who), number_) != number_:
+                    raise SimulationError(f"{self.label}: {who!r} is on two sides")
+        return side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition(LinkFault):
+    """Cut all links between processes on different sides."""
+
+    label: ClassVar[str] = "partition"
+    kind: ClassVar[str] = "partition"
+
+    def check(self) -> None:
+        if not self.sides or self.links or self.processes:
+            raise SimulationError("partition needs sides, and nothing else that names links")
+
+    @property
+    def cuts(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash(LinkFault):
+    """Links die, with what travels on them."""
+
+    label: ClassVar[str] = "crash"
+    kind: ClassVar[str] = "crash"
+
+    @property
+    def cuts(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold(LinkFault):
+    """Keep packets back where they would arrive."""
+
+    label: ClassVar[str] = "hold"
+    kind: ClassVar[str] = "hold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow(LinkFault):
+    """Multiply the latency of packets that leave from now on."""
+
+    label: ClassVar[str] = "slow"
+    kind: ClassVar[str] = "slow"
+    factor: float = setting(number(0, 1e6))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heal(Fault):
+    """End the partitions, crashes and slowness of that name, or all of them."""
+
+    label: ClassVar[str] = "heal"
+    kind: ClassVar[str] = "heal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(Fault):
+    """End the holds of that name, or all of them."""
+
+    label: ClassVar[str] = "release"
+    kind: ClassVar[str] = "release"
+
+
+fault = one_of(Partition, Crash, Heal, Hold, Release, Slow)
+"""Read a fault: one of these classes, or a table with its kind."""
+
+
+class Timeline:
+    """The faults of a run that are in force, as rules about links.
+
+    The network asks it about each packet, and only while there is a rule: the
+    lists are empty most of the time.
+    """
+
+    __slots__ = ("_matchers", "cut", "held", "pending", "slow")
+
+    def __init__(self, faults: Sequence[Fault], names: Sequence[str]) -> None:
+        started = {fault.name for fault in faults if isinstance(fault, LinkFault)}
+        for fault in faults:
+            if fault.name and fault.name not in started:
+                raise SimulationError(f"{fault.kind}: no fault is called {fault.name!r}")
+        self._matchers = {
+            id(fault): fault.matcher(names) for fault in faults if isinstance(fault, LinkFault)
+        }
+        self.pending = len(faults)
+        """How many faults are still to come."""
+        self.cut: list[tuple[LinkFault, Matcher]] = []
+        self.held: list[tuple[LinkFault, Matcher]] = []
+        self.slow: list[tuple[Slow, Matcher]] = []
+
+    def apply(self, fault: Fault) -> Matcher | None:
+        """The fault happens; returns which links died, if it is a crash."""
+        self.pending -= 1
+        if isinstance(fault, Heal | Release):
+            self._end(fault)
+            return None
+        assert isinstance(fault, LinkFault)
+        matcher = self._matchers[id(fault)]
+        if isinstance(fault, Hold):
+            self.held.append((fault, matcher))
+        elif isinstance(fault, Slow):
+            self.slow.append((fault, matcher))
+        else:
+            self.cut.append((fault, matcher))
+        return matcher if isinstance(fault, Crash) else None
+
+    def _end(self, fault: Heal | Release) -> None:
+        def goes_on(rule: tuple[LinkFault, Matcher]) -> bool:
+            return fault.name not in ("", rule[0].name)
+
+        if isinstance(fault, Release):
+            self.held = list(filter(goes_on, self.held))
+        else:
+            self.cut = list(filter(goes_on, self.cut))
+            self.slow = list(filter(goes_on, self.slow))
+
+    def is_cut(self, p: int, q: int) -> bool:
+        """Whether what arrives at q from p is lost now."""
+        return any(matches(p, q) for _, matches in self.cut)
+
+    def is_held(self, p: int, q: int) -> bool:
+        """Whether what arrives at q from p has to wait now."""
+        return any(matches(p, q) for _, matches in self.held)
+
+    def slowed(self, p: int, q: int, latency: int) -> int:
+        """The latency of what leaves p for q now."""
+        for fault, matches in self.slow:
+            if matches(p, q):
+                latency = int(latency * fault.factor)
+        return latency
+
+    def lasting(self) -> list[str]:
+        """What cuts or holds links now, in words."""
+        words = []
+        for fault, _ in self.cut + self.held:
+            name = f" {fault.name!r}" if fault.name else ""
+            never = "released" if isinstance(fault, Hold) else "healed"
+            words.append(f"{fault.kind}{name} at {fault.at} ns was never {never}")
+        return words

@@ -1,0 +1,226 @@
+"""Settings: frozen dataclasses that come from code or from a plain dict.
+
+Everything about a run is data, and the same data may be written in Python or in
+an experiment file. Each field names the function that reads it, and the reader
+takes either form: `Network(latency=Constant(5_000_000))` and
+`{"latency": "5ms"}` end up the same. A reader checks as well, so there is one
+place for each rule, and whatever exists is valid.
+
+    duration    nanoseconds, or "5ms", "1.5s", "250us", "10ns", "2min"
+    size        bytes, or "4kB", "1MB", "64KiB"
+    rate        bytes a second, or "50kB/s", "1MB/s", "10Mbit/s"
+
+A setting that is wrong raises `SimulationError` with one line that names it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Self, TypeVar
+
+from .errors import SimulationError
+
+__all__ = [
+    "Settings",
+    "choice",
+    "count",
+    "duration",
+    "flag",
+    "many",
+    "number",
+    "one_of",
+    "optional",
+    "rate",
+    "setting",
+    "share",
+    "size",
+    "text",
+]
+
+T = TypeVar("T")
+Reader = Callable[[Any, str], T]
+"""Takes a value in any accepted form and what to call it; returns it checked."""
+
+
+def setting(read: Reader[T], default: Any = dataclasses.MISSING) -> Any:
+    """A field of `Settings`, and how its value is read."""
+    return dataclasses.field(default=default, metadata={"read": read})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """Base of all settings: values are read and checked as the object is made."""
+
+    label: ClassVar[str]
+    """What these settings are called in errors, and in an experiment file."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = field.metadata["read"](getattr(self, field.name), f"{self.label}.{field.name}")
+            object.__setattr__(self, field.name, value)
+        self.check()
+
+    def check(self) -> None:
+        """Rules that concern several settings at once."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Settings from a plain dict, such as a table of an experiment file."""
+        fields = dataclasses.fields(cls)
+        known = [field.name for field in fields]
+        for key in data:
+            if key not in known:
+                raise SimulationError(
+                    f"{cls.label} has no setting {key!r}; it has {', '.join(known) or 'none'}"
+                )
+        for field in fields:
+            if field.default is dataclasses.MISSING and field.name not in data:
+                raise SimulationError(f"{cls.label} needs {field.name!r}")
+        return cls(**data)
+
+
+# -- readers of simple values --------------------------------------------------
+
+
+def _refuse(what: str, expected: str, value: object) -> SimulationError:
+    return SimulationError(f"{what} must be {expected}, not {value!r}")
+
+
+def number(least: float, most: float = float("inf")) -> Reader[float]:
+    """A finite number within bounds."""
+    bounds = f"from {least:g} to {most:g}" if most < float("inf") else f"from {least:g} upward"
+
+    def read(value: Any, what: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _refuse(what, f"a number {bounds}", value)
+        if not least <= value <= most or value == float("inf"):
+            raise _refuse(what, f"a number {bounds}", value)
+        return float(value)
+
+    return read
+
+
+share = number(0, 1)
+
+
+def count(least: int) -> Reader[int]:
+    """An integer of at least `least`."""
+
+    def read(value: Any, what: str) -> int:
+        if type(value) is not int or value < least:
+            raise _refuse(what, f"an integer from {least} upward", value)
+        return value
+
+    return read
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or false."""
+    if type(value) is not bool:
+        raise _refuse(what, "true or false", value)
+    return value
+
+
+def text(value: Any, what: str) -> str:
+    """A string."""
+    if type(value) is not str:
+        raise _refuse(what, "a string", value)
+    return value
+
+
+def choice(*options: str) -> Reader[str]:
+    """One of a few words."""
+
+    def read(value: Any, what: str) -> str:
+        if value not in options:
+            raise _refuse(what, f"one of {', '.join(options)}", value)
+        return str(value)
+
+    return read
+
+
+def optional(read: Reader[T]) -> Reader[T | None]:
+    """None, or what `read` accepts."""
+
+    def read_or_none(value: Any, what: str) -> T | None:
+        return None if value is None else read(value, what)
+
+    return read_or_none
+
+
+def many(read: Reader[T]) -> Reader[tuple[T, ...]]:
+    """A list, each item of which `read` accepts."""
+
+    def read_all(value: Any, what: str) -> tuple[T, ...]:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise _refuse(what, "a list", value)
+        return tuple(read(item, f"{what}[{i}]") for i, item in enumerate(value))
+
+    return read_all
+
+
+def one_of(*classes: type[Settings]) -> Reader[Any]:
+    """Settings of one of several classes; in a dict, `kind` tells which.
+
+    With a single class there is nothing to tell, and no `kind`.
+    """
+    kinds = {cls.__dict__.get("kind", cls.label): cls for cls in classes}
+
+    def read(value: Any, what: str) -> Any:
+        if isinstance(value, classes):
+            return value
+        if not isinstance(value, Mapping):
+            raise _refuse(what, "a table", value)
+        if len(classes) == 1:
+            return classes[0].from_dict(value)
+        values = dict(value)
+        kind = values.pop("kind", None)
+        if kind not in kinds:
+            raise SimulationError(f"{what} needs a kind out of {', '.join(kinds)}, not {kind!r}")
+        return kinds[kind].from_dict(values)
+
+    return read
+
+
+# -- readers of quantities -----------------------------------------------------
+
+_DURATIONS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_RATES = {f"{unit}/s": Fraction(n) for unit, n in _SIZES.items()} | {
+    f"{unit}/s": Fraction(n, 8) for unit, n in (("kbit", 10**3), ("Mbit", 10**6), ("Gbit", 10**9))
+}
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)\s*")
+
+
+def _quantity(value: Any, what: str, units: Mapping[str, int | Fraction], base: str) -> int:
+    """A whole number of the base unit, from an integer or a string with a unit."""
+    if type(value) is int and value >= 0:
+        return value
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[2] not in units:
+        raise _refuse(what, f"{base}, or a string such as '5{list(units)[2]}'", value)
+    exact = Fraction(match[1]) * units[match[2]]
+    if exact.denominator != 1:
+        raise _refuse(what, f"a whole number of {base}", value)
+    return exact.numerator
+
+
+def duration(value: Any, what: str) -> int:
+    """Nanoseconds."""
+    return _quantity(value, what, _DURATIONS, "nanoseconds from 0 upward")
+
+
+def size(value: Any, what: str) -> int:
+    """Bytes."""
+    return _quantity(value, what, _SIZES, "bytes from 0 upward")
+
+
+def rate(value: Any, what: str) -> int:
+    """Bytes a second, at least one."""
+    bytes_a_second = _quantity(value, what, _RATES, "bytes a second")
+    if bytes_a_second < 1:
+        raise _refuse(what, "at least one byte a second", value)
+    return bytes_a_second

@@ -1,0 +1,72 @@
+"""How many bytes things take on the network.
+
+A packet says itself how much metadata it carries, in integers and identifiers;
+here is what one of each weighs. Nothing is computed from the name of a protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..core.endpoint import Packet
+from .settings import Settings, setting, size
+
+__all__ = ["Shape", "Sizes"]
+
+_PERMITS = ("permit", "yct")
+"""Kinds of packet that give leave to send: Almeida's PERMIT, Cykas's YCT."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes(Settings):
+    """Bytes of each thing that a packet is made of.
+
+    `message`, `ack`, `permit` and `control` are what a packet of that sort takes
+    before its payload, integers and identifiers: addresses, kind, framing.
+    """
+
+    label: ClassVar[str] = "sizes"
+    payload: int = setting(size, 100)
+    integer: int = setting(size, 4)
+    identifier: int = setting(size, 4)
+    message: int = setting(size, 16)
+    ack: int = setting(size, 16)
+    permit: int = setting(size, 16)
+    control: int = setting(size, 16)
+
+
+class Shape:
+    """What the simulator has to know of one class of packets, looked up once.
+
+    `sort` is `message`, `ack`, `permit` or `control`. Metadata that is the same
+    for all packets of the class is weighed once.
+    """
+
+    __slots__ = ("_identifier", "_integer", "count", "kind", "mid", "own", "payload", "sort", "varies")
+
+    def __init__(self, packet: type[Packet], sizes: Sizes) -> None:
+        fields = packet.fields
+        self.kind = packet.kind
+        self.payload = fields.index("payload") + 1 if "payload" in fields else 0
+        self.mid = fields.index("mid") + 1 if "mid" in fields else 0
+        if self.payload:
+            self.sort = "message"
+        elif packet.kind == "ack":
+            self.sort = "ack"
+        else:
+            self.sort = "permit" if packet.kind in _PERMITS else "control"
+        self.own: int = getattr(sizes, self.sort)
+        self._integer = sizes.integer
+        self._identifier = sizes.identifier
+        self.varies = not (isinstance(packet.integers, int) and isinstance(packet.identifiers, int))
+        if not self.varies:
+            self.own += packet.integers * sizes.integer + packet.identifiers * sizes.identifier
+        self.count = 0
+
+    def metadata(self, packet: Any) -> int:
+        """The bytes of a packet that are not payload."""
+        if not self.varies:
+            return self.own
+        carried: int = packet.integers * self._integer + packet.identifiers * self._identifier
+        return self.own + carried

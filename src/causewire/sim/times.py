@@ -1,0 +1,182 @@
+"""Lengths of time that are drawn: latencies, think times, handling, jobs.
+
+Every draw of a run comes from one generator, and from its `random()` alone: that
+method is the one whose sequence Python promises to keep. The functions of the C
+library differ between machines in the last bit, so `exp` and `log` are made here
+from additions and multiplications, which do not: a seed means the same run
+everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import frexp, ldexp
+from typing import Any, ClassVar
+
+from .errors import SimulationError
+from .settings import Settings, duration, number, one_of, setting
+
+__all__ = ["Constant", "Exponential", "LogNormal", "Normal", "Time", "Uniform", "time"]
+
+Random = Callable[[], float]
+"""The one generator: uniform over [0, 1)."""
+
+_LN2 = 0.6931471805599453
+_SQRT_HALF = 0.7071067811865476
+_RATIO = 1.7155277699214135
+"""sqrt(8/e), of the ratio-of-uniforms method."""
+
+
+def _exp(x: float) -> float:
+    """e to the x: x = k ln 2 + r with small r, then a Taylor series in r."""
+    k = round(x / _LN2)
+    r = x - k * _LN2
+    total = 1.0
+    for n in range(14, 0, -1):
+        total = 1.0 + total * r / n
+    return ldexp(total, k)
+
+
+def _log(x: float) -> float:
+    """The natural logarithm: x = m 2^k with m near 1, then a series in (m-1)/(m+1)."""
+    m, k = frexp(x)
+    if m < _SQRT_HALF:
+        m, k = 2 * m, k - 1
+    z = (m - 1) / (m + 1)
+    square = z * z
+    total = 0.0
+    for n in range(25, 0, -2):
+        total = total * square + 1.0 / n
+    return k * _LN2 + 2 * z * total
+
+
+def _normal(random: Random) -> float:
+    """A standard normal deviate (Kinderman and Monahan's ratio of uniforms)."""
+    while True:
+        u = 1.0 - random()
+        z = _RATIO * (random() - 0.5) / u
+        if z * z <= -4.0 * _log(u):
+            return z
+
+
+@dataclass(frozen=True, slots=True)
+class Time(Settings):
+    """A length of time in nanoseconds, the same or another one at each draw."""
+
+    kind: ClassVar[str]
+
+    def sampler(self, random: Random) -> Callable[[], int]:
+        """A function that draws one length after another."""
+        raise NotImplementedError
+
+    def fixed(self) -> int | None:
+        """The length, if it is always the same."""
+        return None
+
+    def longest(self) -> int:
+        """About the longest that is to be expected: what a time-out allows for."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Time):
+    """Always the same length."""
+
+    label: ClassVar[str] = "constant"
+    kind: ClassVar[str] = "constant"
+    value: int = setting(duration)
+
+    def sampler(self, random: Random) -> Callable[[], int]:
+        return lambda: self.value
+
+    def fixed(self) -> int | None:
+        return self.value
+
+    def longest(self) -> int:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Time):
+    """Any length from `low` up to `high`, all as likely."""
+
+    label: ClassVar[str] = "uniform"
+    kind: ClassVar[str] = "uniform"
+    low: int = setting(duration)
+    high: int = setting(duration)
+
+    def check(self) -> None:
+        if self.high < self.low:
+            raise SimulationError(f"uniform.high must be at least low, {self.low} ns")
+
+    def sampler(self, random: Random) -> Callable[[], int]:
+        low = self.low
+        width = self.high - low + 1
+        return lambda: low + int(random() * width)
+
+    def longest(self) -> int:
+        return self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(Time):
+    """Without memory, as between calls that come at random."""
+
+    label: ClassVar[str] = "exponential"
+    kind: ClassVar[str] = "exponential"
+    mean: int = setting(duration)
+
+    def sampler(self, random: Random) -> Callable[[], int]:
+        mean = self.mean
+        return lambda: int(-mean * _log(1.0 - random()))
+
+    def longest(self) -> int:
+        return 7 * self.mean
+
+
+@dataclass(frozen=True, slots=True)
+class Normal(Time):
+    """Around `mean`, never below 0 (what would fall below is 0)."""
+
+    label: ClassVar[str] = "normal"
+    kind: ClassVar[str] = "normal"
+    mean: int = setting(duration)
+    deviation: int = setting(duration)
+
+    def sampler(self, random: Random) -> Callable[[], int]:
+        mean = self.mean
+        deviation = self.deviation
+        return lambda: max(0, int(mean + deviation * _normal(random)))
+
+    def longest(self) -> int:
+        return self.mean + 3 * self.deviation
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormal(Time):
+    """Half of the lengths below `median`, and a long tail: `sigma` tells how long."""
+
+    label: ClassVar[str] = "lognormal"
+    kind: ClassVar[str] = "lognormal"
+    median: int = setting(duration)
+    sigma: float = setting(number(0, 10), 0.5)
+
+    def sampler(self, random: Random) -> Callable[[], int]:
+        median = self.median
+        sigma = self.sigma
+        return lambda: int(median * _exp(sigma * _normal(random)))
+
+    def longest(self) -> int:
+        return int(self.median * _exp(3 * self.sigma))
+
+
+_read = one_of(Constant, Uniform, Exponential, Normal, LogNormal)
+
+
+def time(value: Any, what: str) -> Time:
+    """Read a length of time: a `Time`, a table with its kind, or one fixed duration."""
+    if isinstance(value, int | str):
+        return Constant(duration(value, what))
+    drawn: Time = _read(value, what)
+    return drawn

@@ -1,0 +1,32 @@
+"""Traces: what happened, one row per event, in the one format that parts share.
+
+    with open_writer("run.parquet") as writer:
+        writer.write(Event(...))
+
+    for event in open_trace("run.parquet").events(): ...
+
+Parquet needs pyarrow (`pip install "causewire[trace]"`); JSON lines need
+nothing.
+"""
+
+from .reader import Trace, TraceBatch, open_trace, trace_of
+from .schema import DELIVER, NAMES, RECEIVE, RELEASE, SEND, Event, TraceError, arrow_schema
+from .writer import TraceWriter, open_writer, write_trace
+
+__all__ = [
+    "DELIVER",
+    "NAMES",
+    "RECEIVE",
+    "RELEASE",
+    "SEND",
+    "Event",
+    "Trace",
+    "TraceBatch",
+    "TraceError",
+    "TraceWriter",
+    "arrow_schema",
+    "open_trace",
+    "open_writer",
+    "trace_of",
+    "write_trace",
+]

@@ -1,0 +1,300 @@
+"""Reading traces: files of either format as columns, or as events.
+
+`open_trace` looks at every file at once, so that a missing file, a foreign one
+or a wrong column is found before work begins; rows are read, and checked, as
+they are asked for, a batch at a time. A trace can be read again from its start
+(the check does so to explain what it found).
+
+Columns are for programs: Arrow record batches in which names are dictionary
+codes. Events are for people, and need pyarrow only for Parquet.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from .jsonl import read_jsonl
+from .schema import COLUMNS, DELIVER, NAMES, REQUIRED, SEND, Event, TraceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BATCH_ROWS", "Trace", "TraceBatch", "open_trace", "trace_of"]
+
+BATCH_ROWS = 1 << 16
+"""Rows in a batch, at most."""
+
+
+class TraceBatch(NamedTuple):
+    """Some rows of a file, as columns; `row` is the number of the first, from 1."""
+
+    file: str
+    row: int
+    columns: pa.RecordBatch
+
+
+class Trace(ABC):
+    """A trace that can be read, any number of times."""
+
+    name: str
+    """What to call it in a message."""
+
+    @abstractmethod
+    def events(self) -> Iterator[Event]:
+        """The rows as they are stored."""
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
+        """The named columns, in the order of the schema, as they are stored.
+
+        Strings come dictionary-encoded, numbers as int64, `peers` as lists of
+        dictionary-encoded strings. `time_ns`, `lamport` and the sizes are
+        absent if the file has none.
+        """
+
+
+class _Files(Trace):
+    def __init__(self, name: str, files: Sequence[Path], tolerate_cut: bool) -> None:
+        self.name = name
+        self.files = tuple(files)
+        self._tolerate_cut = tolerate_cut
+
+    def events(self) -> Iterator[Event]:
+        for path in self.files:
+            if path.suffix == ".jsonl":
+                yield from read_jsonl(path, tolerate_cut=self._tolerate_cut)
+            else:
+                for batch in _parquet_batches(path, NAMES):
+                    yield from _events_of(batch.columns)
+
+    def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
+        wanted = _in_order(columns)
+        for path in self.files:
+            if path.suffix == ".jsonl":
+                rows = read_jsonl(path, tolerate_cut=self._tolerate_cut)
+                yield from _batches_of(str(path), rows, wanted)
+            else:
+                yield from _parquet_batches(path, wanted)
+
+
+class _Memory(Trace):
+    def __init__(self, name: str, events: Iterable[Event]) -> None:
+        self.name = name
+        self._events = tuple(events)
+
+    def events(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
+        return _batches_of(self.name, iter(self._events), _in_order(columns))
+
+
+def trace_of(events: Iterable[Event], name: str = "<events>") -> Trace:
+    """Events in memory as a trace; they are taken as well formed."""
+    return _Memory(name, events)
+
+
+def open_trace(*paths: str | os.PathLike[str], tolerate_cut: bool = False) -> Trace:
+    """The trace in these files and directories, taken together.
+
+    Rows of one run may be spread over files (one for each live node, say):
+    a run is known by its name, not by its file. In a directory, all `.parquet`
+    and `.jsonl` files count, those below it as well, by their names in order;
+    names that begin with a dot or an underscore do not. `tolerate_cut` accepts
+    JSON lines whose last line is incomplete.
+    """
+    if not paths:
+        raise ValueError("no trace to open")
+    files = [file for path in paths for file in _files_of(Path(path))]
+    for file in files:
+        if file.suffix == ".parquet":
+            from .parquet import parquet_schema
+
+            _check_schema(file, parquet_schema(file))
+    name = os.fspath(paths[0])
+    if len(paths) > 1:
+        name += f" and {len(paths) - 1} more"
+    return _Files(name, files, tolerate_cut)
+
+
+def _files_of(path: Path) -> list[Path]:
+    if not path.exists():
+        raise TraceError(path, None, "no such file or directory")
+    if path.is_dir():
+        found = sorted(
+            file
+            for file in path.rglob("*")
+            if file.suffix in (".parquet", ".jsonl")
+            and file.is_file()
+            and not any(part[0] in "._" for part in file.relative_to(path).parts)
+        )
+        if not found:
+            raise TraceError(path, None, "a directory without .parquet or .jsonl files")
+        return found
+    if path.suffix not in (".parquet", ".jsonl"):
+        raise TraceError(path, None, "neither .parquet nor .jsonl nor a directory of them")
+    return [path]
+
+
+def _in_order(columns: Sequence[str]) -> list[str]:
+    unknown = set(columns) - set(NAMES)
+    if unknown:
+        raise ValueError(f"no such columns: {sorted(unknown)}")
+    return [name for name in NAMES if name in columns]
+
+
+# -- Parquet ----------------------------------------------------------------------
+
+
+def _check_schema(path: Path, schema: pa.Schema) -> None:
+    """Are the columns there, and of a type that can be made ours?"""
+    import pyarrow.types as t
+
+    def text(a: pa.DataType) -> bool:
+        a = a.value_type if t.is_dictionary(a) else a
+        return bool(t.is_string(a) or t.is_large_string(a) or t.is_string_view(a))
+
+    missing = [c.name for c in COLUMNS if not c.may_be_missing and c.name not in schema.names]
+    if missing:
+        have = ", ".join(schema.names[:8]) + (", …" if len(schema.names) > 8 else "")
+        raise TraceError(path, None, f"no column {', '.join(missing)} (it has {have})")
+    for column in COLUMNS:
+        if column.name not in schema.names:
+            continue
+        found = schema.field(column.name).type
+        if column.type == "string":
+            fine = text(found)
+        elif column.type == "list<string>":
+            fine = (t.is_list(found) or t.is_large_list(found)) and text(found.value_type)
+        else:
+            fine = t.is_integer(found)
+        if not fine and not (t.is_null(found) and not column.required):
+            raise TraceError(path, None, f"column {column.name} is {found}, not {column.type}")
+
+
+def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[TraceBatch]:
+    from .parquet import read_parquet
+
+    row = 1
+    for batch in read_parquet(path, columns, BATCH_ROWS):
+        batch = _ours(batch, path, row)
+        _check_rows(batch, path, row)
+        yield TraceBatch(str(path), row, batch)
+        row += batch.num_rows
+
+
+def _types() -> dict[str, pa.DataType]:
+    import pyarrow as pa
+
+    text = pa.dictionary(pa.int32(), pa.string())
+    of = {"string": text, "list<string>": pa.list_(pa.field("element", text))}
+    return {c.name: of.get(c.type, pa.int64()) for c in COLUMNS}
+
+
+def _ours(batch: pa.RecordBatch, path: Path, row: int) -> pa.RecordBatch:
+    """The same batch with our types, whatever the widths in the file."""
+    import pyarrow as pa
+
+    types = _types()
+    arrays = []
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            arrays.append(_cast(array, types[name]))
+        except pa.ArrowException as error:
+            raise TraceError(path, row, f"in column {name}: {error}") from None
+    return pa.record_batch(arrays, names=batch.schema.names)
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if array.type == wanted:
+        return array
+    if pa.types.is_dictionary(wanted):
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        return array.cast(pa.string()).dictionary_encode()
+    if pa.types.is_list(wanted) and not pa.types.is_null(array.type):
+        if pa.types.is_large_list(array.type):
+            array = array.cast(pa.list_(array.type.value_field))
+        if array.offset:
+            array = pa.concat_arrays([array])  # a copy that begins at its first value
+        values = _cast(array.values, wanted.value_type)
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(array.offsets, values, mask=mask)
+    return array.cast(wanted)
+
+
+def _check_rows(batch: pa.RecordBatch, path: Path, row: int) -> None:
+    """Values that no trace can have; cheap where all is well."""
+    import pyarrow.compute as pc
+
+    names = set(batch.schema.names)
+
+    def refuse(mask: pa.Array, reason: str) -> None:
+        at = pc.index(mask, True).as_py()
+        if at >= 0:
+            raise TraceError(path, row + at, reason)
+
+    for name in REQUIRED:
+        if name in names and batch[name].null_count:
+            refuse(batch[name].is_null(), f"has no {name}")
+    for name in ("seq", "mid"):
+        if name in names:
+            least = pc.min(batch[name]).as_py()
+            if least is not None and least < 0:
+                refuse(pc.less(batch[name], 0).fill_null(False), f"{name} is negative")
+    if not names >= {"kind", "origin", "mid", "peers"}:
+        return
+    if batch["origin"].null_count or batch["mid"].null_count:
+        for kind in (SEND, DELIVER):
+            absent = pc.or_(batch["origin"].is_null(), batch["mid"].is_null())
+            refuse(
+                pc.and_(pc.equal(batch["kind"], kind), absent),
+                f"a {kind} row needs origin and mid",
+            )
+    if batch["peers"].null_count:
+        refuse(
+            pc.and_(pc.equal(batch["kind"], SEND), batch["peers"].is_null()),
+            "a send row needs peers, its destinations",
+        )
+    if batch["peers"].values.null_count:
+        raise TraceError(path, row, "a name in peers is missing, here or soon after")
+
+
+def _events_of(batch: pa.RecordBatch) -> Iterator[Event]:
+    empty = [None] * batch.num_rows
+    columns = [batch[name].to_pylist() if name in batch.schema.names else empty for name in NAMES]
+    peers = NAMES.index("peers")
+    columns[peers] = [tuple(names or ()) for names in columns[peers]]
+    return map(Event._make, zip(*columns, strict=True))
+
+
+# -- events in memory, and JSON lines ---------------------------------------------
+
+
+def _batches_of(file: str, events: Iterator[Event], columns: Sequence[str]) -> Iterator[TraceBatch]:
+    import pyarrow as pa
+
+    types = _types()
+    places = [NAMES.index(name) for name in columns]
+    row = 1
+    while rows := list(islice(events, BATCH_ROWS)):
+        every = list(zip(*rows, strict=True))
+        arrays = []
+        for place in places:
+            wanted = types[NAMES[place]]
+            if NAMES[place] == "peers":
+                array = pa.array(every[place], pa.list_(pa.string()))
+            elif pa.types.is_dictionary(wanted):
+                array = pa.array(every[place], pa.string())
+            else:
+                array = pa.array(every[place], wanted)
+            arrays.append(_cast(array, wanted))
+        yield TraceBatch(file, row, pa.record_batch(arrays, names=list(columns)))
+        row += len(rows)

@@ -1,0 +1,136 @@
+"""What a trace is: one row per event, one schema for every part.
+
+A trace says what happened, where, and in which order, and nothing about how it
+came to be: a simulated run, a live node and somebody else's log look the same.
+The columns are given once, here, as plain Python values; the Arrow schema is
+made of them on demand, so that a program that only writes JSON lines needs
+neither pyarrow nor numpy.
+
+Which order? Rows of one process are ordered by `seq`. Between processes only
+messages order anything: the `send` of a message comes before each `deliver` of
+it. `lamport` is a number that grows along both, so sorting by it is one
+possible order of the whole run. Two rows of a process never share a `seq`; gaps
+are fine (somebody kept only the rows that matter).
+
+A message is named by `origin` and `mid`: who sent it, and its number there.
+Rows that are not about a message leave both empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "COLUMNS",
+    "DELIVER",
+    "NAMES",
+    "RECEIVE",
+    "RELEASE",
+    "REQUIRED",
+    "SEND",
+    "Column",
+    "Event",
+    "TraceError",
+    "arrow_schema",
+]
+
+SEND = "send"
+"""Causal send: the application handed the message over; `peers` = destinations."""
+
+RELEASE = "release"
+"""The message was put on the network; `peers` = destinations."""
+
+RECEIVE = "receive"
+"""The message came from the network, and may be held back."""
+
+DELIVER = "deliver"
+"""The application got the message."""
+
+
+class TraceError(Exception):
+    """A trace that cannot be read, or makes no sense, in one line.
+
+    `row` counts from 1 within the file (a line, for text), or is None where the
+    trouble is not in one row.
+    """
+
+    def __init__(self, file: object, row: int | None, reason: str) -> None:
+        super().__init__(file, row, reason)
+        self.file = str(file)
+        self.row = row
+        self.reason = " ".join(reason.split())
+
+    def __str__(self) -> str:
+        where = self.file if self.row is None else f"{self.file}: row {self.row}"
+        return f"{where}: {self.reason}"
+
+
+class Event(NamedTuple):
+    """One row of a trace, for people and for writers.
+
+    A tuple with the columns in their order, so that a writer takes many of them
+    apart with one `zip`.
+    """
+
+    run: str
+    process: str
+    seq: int
+    time_ns: int | None
+    lamport: int | None
+    kind: str
+    origin: str | None = None
+    mid: int | None = None
+    peers: tuple[str, ...] = ()
+    payload_bytes: int | None = None
+    metadata_bytes: int | None = None
+
+
+class Column(NamedTuple):
+    """One column: its name, its Arrow type, and what a row may leave out.
+
+    `required` columns must be there and have a value in every row; the others
+    may have none. `origin`, `mid` and `peers` must be there, and have values in
+    the rows that are about a message. The rest may be missing altogether.
+    """
+
+    name: str
+    type: str
+    required: bool
+    may_be_missing: bool
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("run", "string", True, False),
+    Column("process", "string", True, False),
+    Column("seq", "int64", True, False),
+    Column("time_ns", "int64", False, True),
+    Column("lamport", "int64", False, True),
+    Column("kind", "string", True, False),
+    Column("origin", "string", False, False),
+    Column("mid", "int64", False, False),
+    Column("peers", "list<string>", False, False),
+    Column("payload_bytes", "int32", False, True),
+    Column("metadata_bytes", "int32", False, True),
+)
+"""The columns in their order; the same as the fields of `Event`."""
+
+NAMES: tuple[str, ...] = tuple(column.name for column in COLUMNS)
+REQUIRED: tuple[str, ...] = tuple(column.name for column in COLUMNS if column.required)
+
+assert Event._fields == NAMES
+
+
+def arrow_schema() -> pa.Schema:
+    """The schema for pyarrow, which is imported only here."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "int32": pa.int32(),
+        "list<string>": pa.list_(pa.field("element", pa.string(), nullable=False)),
+    }
+    return pa.schema([pa.field(c.name, types[c.type], nullable=not c.required) for c in COLUMNS])

@@ -1,0 +1,361 @@
+"""Kshemkalyani and Singhal's own examples, lemmas and claims, as tests."""
+
+from __future__ import annotations
+
+import copy
+from random import Random
+
+import pytest
+from causewire.core.endpoint import Wait
+from causewire.core.ks import AllBut, Ks
+from causewire.core.rst import Rst
+from world import World, names, play
+
+SEEDS = range(25)
+
+
+def entries(log, i):
+    """The entries of sender i in a LOG or in O_M, by clock."""
+    return {clock: set(dests) for clock, dests in dict(log).get(i, ())}
+
+
+def necessary(world, past, *, dests=frozenset(), to=None):
+    """LOG as it has to be after `past`, from the definitions alone.
+
+    The facts that are necessary (3.3), and of each sender the newest entry (4.2). With
+    `dests` and `to`: as a message to `dests` has to tell it to one of them (PC2).
+    """
+    facts = {f for f in world.facts(past) if f[2] not in dests - {to}}
+    log = []
+    for i in sorted(world.endpoints):
+        clocks = {a for k, a, _ in facts if k == i} | {world.newest(past, i)} - {0}
+        row = [(a, frozenset(d for k, b, d in facts if (k, b) == (i, a))) for a in sorted(clocks)]
+        if row:
+            log.append((i, tuple(row)))
+    return tuple(log)
+
+
+# -- 4.4: the running examples ----------------------------------------------------
+
+
+def test_running_example_of_snd():
+    """A process j with l(i,a).Dests = {2,3,4,6,8} sends M(j,b) to {3,4,7,8,11}."""
+    i, j = Ks("i"), Ks("j")
+    a = i.send({"j", "2", "3", "4", "6", "8"}, "M(i,a)")
+    [packet] = [packet for d, packet in i.take_packets() if d == "j"]
+    j.receive("i", packet)
+    assert entries(j.log, "i") == {a: {"2", "3", "4", "6", "8"}}
+
+    b = j.send({"3", "4", "7", "8", "11"}, "M(j,b)")
+    told = {d: entries(packet[3], "i")[a] for d, packet in j.take_packets()}
+    assert told == {
+        "3": {"2", "3", "6"},
+        "4": {"2", "4", "6"},
+        "8": {"2", "6", "8"},
+        "7": {"2", "6"},
+        "11": {"2", "6"},
+    }
+    assert entries(j.log, "i") == {a: {"2", "6"}}  # SND(3)
+    assert entries(j.log, "j") == {b: {"3", "4", "7", "8", "11"}}  # SND(4)
+
+
+def test_running_example_of_rcv():
+    """M arrives at j with o(i,*) for 7, 9, 12, 20; LOG has l(i,*) for 9, 10, 14, 20, 21.
+
+    The paper gives the two logs; this is a run that brings them about.
+    """
+    nodes = ["2", "3", "7", "11", "13", "15", "16"]
+    world = World([Ks(me) for me in [*"ijkpqxyz", *nodes]])
+    i_sends = {
+        7: {"p"},
+        9: {"2", "7", "11", "13"},
+        10: {"x"},
+        12: {"q"},
+        14: {"y"},
+        20: {"3", "15", "16", "k"},
+        21: {"z", "j"},
+    }
+    for clock in range(1, 22):
+        world.send("i", i_sends.get(clock, "i"))  # fill up the clock with notes to itself
+
+    world.hop("i", "k")
+    world.send("k", "j")  # tells j that M(i,20) is delivered at k
+    for heard, told in {
+        "2": "k",
+        "3": "k",
+        "11": "j",
+        "13": "k",
+        "15": "j",
+        "16": "j",
+        "p": "j",
+        "q": "j",
+        "x": "k",
+        "y": "k",
+    }.items():
+        world.hop("i", heard)
+        world.send(heard, told)
+    for k_hears in ["2", "3", "13", "x", "y"]:
+        world.hop(k_hears, "k")
+    for j_hears in ["i", "k", "11", "15", "16", "p", "q"]:
+        world.hop(j_hears, "j")
+
+    world.send("k", "j")
+    _, _, packet = world.flying[-1]
+    j = world.endpoints["j"]
+    assert entries(packet[3], "i") == {7: {"p"}, 9: {"7", "11"}, 12: {"q"}, 20: {"15", "16"}}
+    assert entries(j.log, "i") == {
+        9: {"2", "7", "13"},
+        10: {"x"},
+        14: {"y"},
+        20: {"3"},
+        21: {"z"},
+    }
+    world.hop("k", "j")
+    # Loop 1 deletes 7, 12, 10, 14; loop 2 intersects 9 and 20; RCV(5) purges 20.
+    assert entries(j.log, "i") == {9: {"7"}, 21: {"z"}}
+
+
+def test_chain_of_three():
+    """Theorem 8: m to {x, d}, then x to y, then y to d, who must wait for the first."""
+    world = World([Ks(me) for me in "dmxy"])
+    world.send("m", {"x", "d"})
+    world.hop("m", "x")
+    world.send("x", "y")
+    world.hop("x", "y")
+    world.send("y", "d")
+    world.hop("y", "d")
+    [held] = world.endpoints["d"].blocked()
+    assert (held.origin, held.mid, held.waits) == ("y", 1, (Wait("predecessor", "m", 1),))
+    world.hop("m", "d")
+    assert world.delivered["d"] == [("m", 1), ("y", 1)]
+
+
+# -- the lemmas, and Definition 5 --------------------------------------------------
+
+
+def every_step(seed, make=lambda me, group: Ks(me), **how):
+    """A random run; yields the world, who acted, and the packets that it sent."""
+    rng = Random(seed)
+    group = names(rng.randint(2, 6))
+    world = World([make(me, group) for me in group])
+    seen = set()
+    for me in play(world, rng, rng.randint(5, 25), **how):
+        new = [(s, d, p) for s, d, p in world.flying if (s, d, p[1]) not in seen]
+        seen.update((s, d, p[1]) for s, d, p in new)
+        yield world, me, new
+    assert not world.undelivered(), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemmas_1_and_7(seed):
+    """No destination twice for one sender; only a sender's newest entry is empty."""
+    for world, me, packets in every_step(seed):
+        for log in [world.endpoints[me].log, *(packet[3] for _, _, packet in packets)]:
+            for _, row in log:
+                assert [clock for clock, _ in row] == sorted({clock for clock, _ in row})
+                remaining = [d for _, dests in row for d in dests]
+                assert len(remaining) == len(set(remaining)), f"Lemma 1, seed {seed}"
+                assert all(dests for _, dests in row[:-1]), f"Lemma 7, seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemmas_2_and_4(seed):
+    """The newest clock of a sender never falls; Dests never grows once it is there."""
+    before: dict[str, tuple] = {}
+    for world, me, _ in every_step(seed):
+        log = world.endpoints[me].log
+        for i, old in before.get(me, ()):
+            new = entries(log, i)
+            assert max(new) >= old[-1][0], f"Lemma 2, seed {seed}"
+            for clock, dests in new.items():
+                if clock <= old[-1][0]:
+                    assert dests <= dict(old).get(clock, set()), f"Lemma 4, seed {seed}"
+        before[me] = log
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("hardware", [False, True], ids=["per-destination", "hardware"])
+def test_no_redundant_information(seed, hardware):
+    """Definition 5, Theorems 3 and 6: LOG and O_M have what is necessary and no more.
+
+    A hardware multicast tells all destinations the same, so PC2 is not applied to what
+    it carries, only to what is kept of it (4.5).
+    """
+    make = lambda me, group: Ks(me, hardware_multicast=hardware)  # noqa: E731
+    facts = 0
+    for world, me, packets in every_step(seed, make):
+        expected = necessary(world, world.past[me])
+        assert world.endpoints[me].log == expected, f"seed {seed}"
+        for source, d, packet in packets:
+            dests, past = world.sent[source, packet[1]]
+            dests = frozenset() if hardware else dests
+            assert packet[3] == necessary(world, past, dests=dests, to=d), f"seed {seed}"
+            facts += sum(len(D) for _, row in packet[3] for _, D in row)
+    assert facts, "the run had nothing to tell"
+
+
+# -- 4.3 to the letter -------------------------------------------------------------
+
+
+class Printed:
+    """The pseudo-code of 4.3, with RCV(3-5) before the delivery (ERRATA 7.1).
+
+    `first_test` is RCV(4)'s first test as its comment has it, or as printed: never true.
+    `keep_newest=False` purges all empty entries. `lookahead` is the second note of 4.5.
+    """
+
+    def __init__(self, me, group=(), *, first_test=True, keep_newest=True, lookahead=False):
+        self.me = me
+        self.clock = 0
+        self.SR = {}
+        self.LOG = {(i, 0): set() for i in group}
+        self.buffer = []
+        self.packets = []
+        self.sizes = []
+        self.first_test = first_test
+        self.keep_newest = keep_newest
+        self.lookahead = lookahead
+
+    @property
+    def log(self):
+        """LOG as `Ks.log` has it, without the initial entries."""
+        rows = {}
+        for (i, t), dests in sorted(self.LOG.items()):
+            if t:
+                rows.setdefault(i, []).append((t, frozenset(dests)))
+        return tuple((i, tuple(row)) for i, row in rows.items())
+
+    def take_packets(self):
+        packets, self.packets = self.packets, []
+        return packets
+
+    def send(self, to, payload):
+        dests = frozenset([to] if isinstance(to, str) else to) - {self.me}
+        self.clock += 1
+        for d in sorted(dests):
+            o_m = {}
+            for key, remaining in self.LOG.items():
+                o_m[key] = remaining - dests
+                if d in remaining:
+                    o_m[key] |= {d}
+            self.purge(o_m)
+            self.packets.append((d, ("msg", self.clock, dests, o_m, payload)))
+            senders = len({i for i, _ in o_m})
+            self.sizes.append(1 + len(dests) + senders + sum(1 + len(x) for x in o_m.values()))
+        if dests:
+            self.LOG = {key: remaining - dests for key, remaining in self.LOG.items()}
+            self.LOG[self.me, self.clock] = set(dests)
+            self.purge(self.LOG)
+        if self.me in to:
+            self.on_delivery((self.me, self.clock, payload))
+        return self.clock
+
+    def receive(self, source, packet):
+        self.buffer.append((source, packet))
+        progress = True
+        while progress:
+            progress = False
+            for held in self.buffer:
+                if self.deliverable(held[1][3]):
+                    self.buffer.remove(held)
+                    self.deliver(*held)
+                    progress = True
+                    break
+        if self.lookahead and (source, packet) in self.buffer:
+            self.merge(packet[3])
+
+    def deliverable(self, o_m):
+        return all(
+            self.me not in remaining or t <= self.SR.get(m, 0)
+            for (m, t), remaining in o_m.items()
+        )
+
+    def deliver(self, k, packet):
+        _, t_k, dests, o_m, payload = packet
+        self.SR[k] = t_k
+        o_m = {(k, t_k): set(dests), **o_m}
+        self.merge({key: remaining - {self.me} for key, remaining in o_m.items()})
+        self.on_delivery((k, t_k, payload))
+
+    def merge(self, o_m):
+        o_m = {key: set(remaining) for key, remaining in o_m.items()}
+        dead_o, dead_l = set(), set()
+        for m, t in o_m:
+            for s, t2 in self.LOG:
+                if s == m:
+                    if self.first_test and t < t2 and (s, t) not in self.LOG:
+                        dead_o.add((m, t))
+                    if t2 < t and (m, t2) not in o_m:
+                        dead_l.add((s, t2))
+        for key in dead_o:
+            del o_m[key]
+        for key in dead_l:
+            del self.LOG[key]
+        for key in set(o_m) & set(self.LOG):
+            self.LOG[key] &= o_m.pop(key)
+        self.LOG.update(o_m)
+        self.purge(self.LOG)
+
+    def purge(self, log):
+        for s, t in list(log):
+            newer = any(s2 == s and t < t2 for s2, t2 in log)
+            if not log[s, t] and (newer or not self.keep_newest):
+                del log[s, t]
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_same_as_the_pseudo_code(seed):
+    """Step by step the same LOG and the same deliveries, whatever LOG starts with.
+
+    The pseudo-code starts with (i, 0, {}) for every i, `Ks` with nothing (ERRATA 7.4).
+    """
+    rng = Random(seed)
+    group = names(rng.randint(2, 6))
+    ours = World([Ks(me) for me in group])
+    paper = World([Printed(me, group) for me in group])
+    both = zip(
+        play(ours, Random(seed), 25, reactions=0),
+        play(paper, Random(seed), 25, reactions=0),
+        strict=True,
+    )
+    for me, same in both:
+        assert me == same
+        assert ours.endpoints[me].log == paper.endpoints[me].log, f"seed {seed}"
+        assert sorted(ours.delivered[me]) == sorted(paper.delivered[me]), f"seed {seed}"
+    assert not ours.undelivered()
+
+
+def metadata_per_packet(make, seed):
+    group = names(8)
+    world = World([make(me) for me in group])
+    sizes = []
+    for _ in play(world, Random(seed), 100, reactions=0):
+        pass
+    for endpoint in world.endpoints.values():
+        sizes += endpoint.sizes
+    return sum(sizes) / len(sizes)
+
+
+class Counted(Ks):
+    """Notes the size of each packet that it sends."""
+
+    __slots__ = ("sizes",)
+
+    def take_packets(self):
+        packets = super().take_packets()
+        self.sizes = [*getattr(self, "sizes", []), *(p.integers + p.identifiers for _, p in packets)]
+        return packets
+
+
+class CountedRst(Rst):
+    __slots__ = ("sizes",)
+    take_packets = Counted.take_packets
+
+
+def test_what_optimality_is_worth():
+    """ERRATA 7.5, in shape: both misreadings are safe, and cost; none as much as a matrix."""
+    correct = metadata_per_packet(Printed, 1)
+    newest_dropped = metadata_per_packet(lambda me: Printed(me, keep_newest=False), 1)
+    as_printed = metadata_per_packet(lambda me: Printed(me, first_test=False), 1)
+    print(correct, newest_dropped, as_printed)
+    assert correct < newest_dropped < as_printed
