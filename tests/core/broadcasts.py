@@ -18,8 +18,12 @@ Name = tuple[str, int]
 """A message: its origin and number."""
 
 
-class Violation(AssertionError):
+class OrderError(AssertionError):
     """A message was delivered that should not have been, or not yet."""
+
+
+class RestlessError(AssertionError):
+    """The processes keep sending packets though nothing happens any more."""
 
 
 class Group:
@@ -90,7 +94,7 @@ class Group:
             if self.packets == before:
                 return
             self.flush()
-        raise Violation("still not quiet")
+        raise RestlessError(f"not quiet after {rounds} rounds")
 
     def busy(self) -> list[tuple[str, str]]:
         return [link for link, packets in self.channels.items() if packets]
@@ -100,12 +104,12 @@ class Group:
     def _delivers(self, me: str, origin: str, mid: int, payload: Any) -> None:
         message = (origin, mid)
         if payload != message:
-            raise Violation(f"{me} was given {payload} as {message}")
+            raise OrderError(f"{me} was given {payload} as {message}")
         if message in self.delivered[me]:
-            raise Violation(f"{me} was given {message} twice")
+            raise OrderError(f"{me} was given {message} twice")
         for before in self.past[message]:
             if self.is_for(before, me) and before not in self.delivered[me]:
-                raise Violation(f"{me} was given {message} before {before}")
+                raise OrderError(f"{me} was given {message} before {before}")
         self.delivered[me].append(message)
         self.known[me] |= self.past[message] | {message}
         if self.react is not None:
@@ -164,8 +168,10 @@ def verdict(make: Callable[[str, list[str]], Endpoint], seed: int, **how: Any) -
         for _ in play(group, rng, rng.randint(3, 24), **how):
             pass
         group.settle()
-    except Violation:
+    except OrderError:
         return "causal"
     except RemoteProtocolError:
         return "refused"
+    except RestlessError:
+        return "stuck"
     return "good" if group.finished() else "stuck"

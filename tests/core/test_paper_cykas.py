@@ -52,7 +52,7 @@ def gossip(protocol: str) -> Network:
 # -- Fig. 1 -------------------------------------------------------------------
 
 
-def test_fig1_left_a_violation_of_causal_delivery() -> None:
+def test_fig1_left_and_fig2_center_a_violation_of_causal_delivery() -> None:
     network = gossip("unordered")
     arrive(network, ALICE, BOB)
     network.send(BOB, CAROL, "m3")

@@ -103,9 +103,7 @@ def test_fig6_the_buffer_protocol_delays_y_at_its_sender() -> None:
     """The first message of the chain that might overtake waits, not the last."""
     network = first_program("mf")
     assert kinds(network) == [(P1, P3, "msg")]
-    assert network.endpoints[P1].blocked() == [
-        Blocked(P1, 2, P2, "sender", (Wait("ack", P3, 1),))
-    ]
+    assert network.endpoints[P1].blocked() == [Blocked(P1, 2, P2, "sender", (Wait("ack", P3, 1),))]
     arrive(network, P1, P3)
     assert kinds(network) == [(P3, P1, "ack")]
     arrive(network, P3, P1)

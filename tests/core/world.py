@@ -26,6 +26,8 @@ class World:
         self.endpoints = {endpoint.me: endpoint for endpoint in endpoints}
         self.flying: list[tuple[str, str, Any]] = []
         """Packets on their way: source, destination, packet."""
+        self.arrived: list[tuple[str, str, Any]] = []
+        """Packets that were on their way, in the order of their arrival."""
         self.sent: dict[tuple[str, int], Sent] = {}
         self.past: dict[str, frozenset[tuple]] = dict.fromkeys(self.endpoints, frozenset())
         self.delivered: dict[str, list[tuple[str, int]]] = {me: [] for me in self.endpoints}
@@ -50,8 +52,16 @@ class World:
     def arrive(self, k: int = 0) -> str:
         """The k-th of the packets in flight arrives; returns where."""
         source, destination, packet = self.flying.pop(k)
+        self.arrived.append((source, destination, packet))
         self.endpoints[destination].receive(source, packet)
         self._collect(destination)
+        return destination
+
+    def again(self, k: int) -> str:
+        """The k-th of the packets that have arrived arrives once more; returns where."""
+        source, destination, packet = self.arrived[k]
+        self.endpoints[destination].receive(source, packet)
+        assert not self.endpoints[destination].take_packets()
         return destination
 
     def hop(self, source: str, destination: str) -> None:
@@ -101,9 +111,7 @@ class World:
         All such facts in the causal past except those known to be delivered (PC1) or
         taken over by a later message to d (PC2).
         """
-        known = {
-            key: message for key, message in self.sent.items() if ("send", *key) in past
-        }
+        known = {key: message for key, message in self.sent.items() if ("send", *key) in past}
         return {
             (i, a, d)
             for (i, a), message in known.items()
@@ -114,15 +122,16 @@ class World:
             )
         }
 
+    def held(self, me: str) -> set[tuple[str, int]]:
+        """Messages that have arrived at `me`, and that it has not delivered."""
+        here = {(source, packet[1]) for source, d, packet in self.arrived if d == me}
+        return here - set(self.delivered[me])
+
     def missing(self, me: str, origin: str, mid: int) -> set[tuple[str, int]]:
         """What a message must wait for at `me`: its undelivered predecessors there."""
-        return {
-            (i, a)
-            for (i, a), message in self.sent.items()
-            if me in message.dests
-            and ("send", i, a) in self.sent[origin, mid].past
-            and (i, a) not in self.delivered[me]
-        }
+        past = self.sent[origin, mid].past
+        before = {key for key in self.sent if ("send", *key) in past}
+        return {key for key in before if me in self.sent[key].dests} - set(self.delivered[me])
 
 
 def names(n: int) -> list[str]:
@@ -135,7 +144,15 @@ def some(rng: Random, population: list[str]) -> list[str]:
     return rng.sample(population, rng.randint(1, min(most, len(population))))
 
 
-def play(world: World, rng: Random, messages: int, *, choose=some, reactions: float = 0.3):
+def play(
+    world: World,
+    rng: Random,
+    messages: int,
+    *,
+    choose=some,
+    reactions: float = 0.3,
+    duplicates: float = 0.0,
+):
     """A random run on a reordering network; yields the process that acted."""
     population = list(world.endpoints)
     left = messages
@@ -156,3 +173,5 @@ def play(world: World, rng: Random, messages: int, *, choose=some, reactions: fl
             yield me
         else:
             yield world.arrive(rng.randrange(len(world.flying)))
+        while world.arrived and rng.random() < duplicates:
+            yield world.again(rng.randrange(len(world.arrived)))

@@ -19,13 +19,15 @@ not in UNACK; it leaves as a normal message if UNACK is empty, else as an eager
 one. An eager message's YCT follows when its set has become empty, and the message
 itself and any later one to the same receiver have been acked.
 
-    invariant   if MODE = 0 at p, all that happened before what p has delivered so
-                far, has been delivered.
+    invariant   if MODE = 0 at p, then all that happened before anything that p has
+                delivered has been delivered, too.
 
-For, let p deliver z from q. If z was normal, all that q sent before it was acked.
-If z was eager, its YCT came after those acks. What q had *delivered* before it sent
-z is covered by the invariant at q, where MODE was 0 when z left. And what p itself
-sent before is either acked, or it went elsewhere and the message is eager.
+For, let p have delivered z from q, and x have happened before z. If q sent x, then
+x was acked when z left, or, if z was eager, when its YCT did, and that has come. If
+not, x is or happened before something that q had delivered when it sent z, and MODE
+was 0 at q when z left: the invariant holds there, by induction. So nothing that p
+releases overtakes what others sent; and what p sent itself to the same receiver has
+been acked. (What p sent to others may be on its way: then the message is eager.)
 
 **Unicast only**, as the paper has it. A copy to oneself is delivered inside `send`.
 

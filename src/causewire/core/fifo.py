@@ -115,8 +115,8 @@ class Peer:
         return 4 + 2 * (len(self.flight) + len(self.early))
 
 
-_NOBODY = Peer()
-"""Stands for a process that nothing was ever sent to; never changed."""
+def _never_sent(source: str, mid: int) -> RemoteProtocolError:
+    return RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
 
 
 P = TypeVar("P", bound=Peer)
@@ -144,19 +144,21 @@ class FifoEndpoint(Endpoint, Generic[P]):
         return self._peer(source)
 
     def _receive_message(self, source: str, message: Packet) -> None:
-        peer = self._peers.get(source) or self._stranger(source)
-        mid = message[1]
+        try:
+            peer = self._peers[source]
+        except KeyError:
+            peer = self._stranger(source)
         pid = message[2]
         if pid == peer.delivered:
             self._accept(source, peer, message)
             early = peer.early
             while early and peer.delivered in early:
                 self._accept(source, peer, early.pop(peer.delivered))
-        elif mid <= peer.delivered:
+        elif message[1] <= peer.delivered:
             self._acks[source] = peer.delivered  # the ack before may have been lost
         elif pid < peer.delivered or peer.early.get(pid, message) != message:
             raise RemoteProtocolError(
-                f"{source!r} sent message {mid} as the one after {pid}, which was another"
+                f"{source!r} sent message {message[1]} as the one after {pid}, which was another"
             )
         else:
             peer.early[pid] = message
@@ -173,13 +175,17 @@ class FifoEndpoint(Endpoint, Generic[P]):
 
     def _receive_ack(self, source: str, mid: int) -> bool:
         """Drop what the peer has delivered; returns whether that was news."""
-        peer = self._peers.get(source) or _NOBODY
+        try:
+            peer = self._peers[source]
+        except KeyError:
+            raise _never_sent(source, mid) from None
         if mid <= peer.acked:
             return False
         flight = peer.flight
         if not flight or flight[0][1] != mid:
             self._check_covered(source, flight, mid)
         peer.acked = mid
+        flight.popleft()
         while flight and flight[0][1] <= mid:
             flight.popleft()
         return True
@@ -190,7 +196,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
                 if message[1] == mid:
                     return
                 break
-        raise RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
+        raise _never_sent(source, mid)
 
     def retransmit(self) -> None:
         for name, peer in self._peers.items():
@@ -199,9 +205,11 @@ class FifoEndpoint(Endpoint, Generic[P]):
     def take_packets(self) -> list[Outgoing]:
         packets = self._packets
         self._packets = []
-        if self._acks:
-            packets += [(name, _new(Ack, ("ack", mid))) for name, mid in self._acks.items()]
-            self._acks.clear()
+        acks = self._acks
+        if acks:
+            for name, mid in acks.items():
+                packets.append((name, _new(Ack, ("ack", mid))))
+            self._acks = {}
         return packets
 
     def blocked(self) -> list[Blocked]:

@@ -227,7 +227,10 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     def _receive_permit(self, source: str, mid: int) -> None:
         """All up to `mid` is permitted, what has not arrived yet included."""
-        peer = self._peers.get(source) or self._stranger(source)
+        try:
+            peer = self._peers[source]
+        except KeyError:
+            peer = self._stranger(source)
         if mid <= peer.permit:
             return
         peer.permit = mid
@@ -254,10 +257,18 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         )
 
     def take_packets(self) -> list[Outgoing]:
-        packets = super().take_packets()
-        if self._permits:
-            packets += [(name, _new(Permit, ("permit", n))) for name, n in self._permits.items()]
-            self._permits.clear()
+        packets = self._packets
+        self._packets = []
+        acks = self._acks
+        if acks:
+            for name, mid in acks.items():
+                packets.append((name, _new(Ack, ("ack", mid))))
+            self._acks = {}
+        permits = self._permits
+        if permits:
+            for name, mid in permits.items():
+                packets.append((name, _new(Permit, ("permit", mid))))
+            self._permits = {}
         return packets
 
     # -- what people ask ------------------------------------------------------

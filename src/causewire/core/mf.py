@@ -51,9 +51,10 @@ early: it is delivered, which violates causality, and the lost one, when it is
 posted again, is taken for a repetition. Duplicates do no harm. Nor does a channel
 that breaks, loses *all* that was under way and is made anew: `retransmit` then
 posts all that is unacknowledged again, in order, and the receiver drops what it
-has had. A message may only be acknowledged when all before it have been, so a
-channel that does lose or reorder does not go unnoticed: the ack that follows
-raises `RemoteProtocolError` at the sender.
+has had. Acks must come in the order of the messages, so a channel that loses or
+reorders messages is found out, if not in time, then soon: the ack of the one that
+came too early raises `RemoteProtocolError` at the sender (unless the acks happen
+to be put in order again on their way back).
 
 Cost: O(1) steps per message, amortised; two integers for each correspondent.
 """

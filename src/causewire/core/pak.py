@@ -138,12 +138,12 @@ class PakCredit(BroadcastEndpoint):
 
     __slots__ = (
         "_acked",
-        "_behind",
         "_buffer",
         "_flight",
         "_full",
         "_held",
         "_i",
+        "_laggards",
         "_late",
         "_seen",
         "_step",
@@ -179,7 +179,7 @@ class PakCredit(BroadcastEndpoint):
         """The last of one's own broadcasts that each other member has acknowledged."""
         self._full = 0
         """The last that all have acknowledged: the least of `_acked`."""
-        self._behind = len(self.others)
+        self._laggards = len(self.others)
         """How many have acknowledged no more than that."""
         self._flight: deque[Packet] = deque()
         """With a receiver's credit, what is released and above `_full`."""
@@ -242,13 +242,12 @@ class PakCredit(BroadcastEndpoint):
 
     def _acknowledge(self, j: int, number: int) -> None:
         """An ack of P_j takes effect (lines S4-S6)."""
-        was_behind = self._acked[j] == self._full
+        self._laggards -= self._acked[j] == self._full
         self._acked[j] = number
-        self._behind -= was_behind
-        if not self._behind:
+        if not self._laggards:
             acked = self._acked.values()
             self._full = min(acked)
-            self._behind = sum(n == self._full for n in acked)
+            self._laggards = sum(n == self._full for n in acked)
             while len(self._flight) > self._v[self._i] - self._full:
                 self._flight.popleft()
             self._release()
@@ -288,6 +287,10 @@ class PakCredit(BroadcastEndpoint):
             raise RemoteProtocolError(
                 f"{self.group[j]!r} acks {ack} (modulo {self.k}), not the broadcast after {last}"
             )
+        self._take_ack(j, number)
+
+    def _take_ack(self, j: int, number: int) -> None:
+        """An ack takes effect once all that P_j released before it is delivered."""
         if self._v[j] < self._seen[j]:
             self._late.setdefault(j, deque()).append((self._seen[j], number))
         else:
@@ -329,18 +332,13 @@ class PakCredit(BroadcastEndpoint):
             raise RemoteProtocolError(
                 f"{self.group[j]!r} sent vector time {vt}, outside the window of {self._v}"
             )
-        if again:
-            known = self._held.get(j, {}).get(number)
-            if known is not None:
-                if known != message:
-                    raise RemoteProtocolError(
-                        f"{self.group[j]!r} sent two different broadcasts {number}"
-                    )
-                return None
-        return number
+        known = self._held.get(j, {}).get(number)
+        if known is not None and known != message:
+            raise RemoteProtocolError(f"{self.group[j]!r} sent two different broadcasts {number}")
+        return number if known is None else None
 
     def _in_window(self, vt: tuple[int, ...]) -> bool:
-        """Whether V_T is within ct of V, claims nothing of me that is not so, and no count < 0."""
+        """Whether V_T is within ct of V, counts from 0, and knows no more of me than I do."""
         ct = self.ct
         least = self.k - ct
         for h, (mine, theirs) in enumerate(zip(self._v, vt, strict=True)):
@@ -389,34 +387,28 @@ class PakCredit(BroadcastEndpoint):
     # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
-        here = [
-            Blocked(self.me, number, name, "sender", waits)
-            for number in range(self._v[self._i] + 1, self._mid + 1)
-            for waits in [self._waits_for_acks(self._gate(number))]
-            for name in self.others
-        ]
-        for_here = [
-            Blocked(self.group[j], number, self.me, "receiver", self._waits_for_messages(message))
-            for j, early in sorted(self._held.items())
-            for number, message in sorted(early.items())
-        ]
-        return here + for_here
+        blocked = []
+        for number in range(self._v[self._i] + 1, self._mid + 1):
+            waits = self._waits_for_acks(self._gate(number))
+            blocked += [Blocked(self.me, number, name, "sender", waits) for name in self.others]
+        for j, early in sorted(self._held.items()):
+            for number, message in sorted(early.items()):
+                waits = self._waits_for_messages(message)
+                blocked.append(Blocked(self.group[j], number, self.me, "receiver", waits))
+        return blocked
 
     def _waits_for_acks(self, gate: int) -> tuple[Wait, ...]:
-        """The acks of broadcast `gate` that are missing.
+        """Why broadcast `gate` is not fully acknowledged.
 
-        One that is here but waits itself counts as the message it waits for.
+        An ack that is here and waits counts as the message that it waits for.
         """
         waits = []
         for j, acked in self._acked.items():
             if acked < gate:
-                name = self.group[j]
                 late = (first for first, number in self._late.get(j, ()) if number >= gate)
                 first = next(late, None)
-                wait = (
-                    Wait("ack", name, gate) if first is None else Wait("predecessor", name, first)
-                )
-                waits.append(wait)
+                kind, mid = ("ack", gate) if first is None else ("predecessor", first)
+                waits.append(Wait(kind, self.group[j], mid))
         return tuple(waits)
 
     def _waits_for_messages(self, message: Packet) -> tuple[Wait, ...]:
@@ -469,7 +461,7 @@ class PakCredit(BroadcastEndpoint):
         twin._buffer = self._buffer.copy()
         twin._acked = self._acked.copy()
         twin._full = self._full
-        twin._behind = self._behind
+        twin._laggards = self._laggards
         twin._flight = self._flight.copy()
         twin._seen = self._seen.copy()
         twin._held = {j: early.copy() for j, early in self._held.items()}

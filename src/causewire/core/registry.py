@@ -11,9 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .endpoint import Endpoint, LocalProtocolError
+from .bss import Bss
 from .csps import Csps
+from .cykas import Cykas, CykasAsPrinted, CykasSecretSends
+from .endpoint import Endpoint, LocalProtocolError
 from .fifo import Fifo, Unordered
+from .ks import Ks
+from .mf import Mf
+from .newtop import Newtop
+from .pak import Pak, PakCredit, PakNak
+from .rst import Rst
 from .sps import Sps
 
 __all__ = ["Protocol", "create", "describe", "names"]
@@ -43,19 +50,50 @@ class Protocol:
     needs_fifo: bool = False
     causal: bool = True
     live: bool = True
+    """Everything is delivered once the senders stop."""
+    starves: bool = False
+    """A message may wait for ever while others keep sending."""
     # The rows of Table 1.
     buffering: str
     message_space: str
     process_space: str
     sender_time: str
     receiver_time: str
-    latency_optimal: bool
+    latency_optimal: bool = False
     noncausal_latency: str
-    throughput_scalable: bool
+    throughput_scalable: bool = True
     in_transit: str
     control_messages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
+
+_CYKAS: dict[str, Any] = {
+    "buffering": "sender",
+    "message_space": "O(1)",
+    "process_space": "O(no+b)",
+    "sender_time": "O(no)",
+    "receiver_time": "O(1)",
+    "noncausal_latency": "sender, unbounded",
+    "throughput_scalable": False,
+    "in_transit": "1 per receiver",
+    "control_messages": ("ack", "yct"),
+}
+
+_PAK: dict[str, Any] = {
+    "unicast": False,
+    "multicast": False,
+    "fixed_group": True,
+    "needs_fifo": True,
+    "buffering": "both",
+    "message_space": "O(n)",
+    "process_space": "O(n+b)",
+    "sender_time": "O(n)",
+    "receiver_time": "O(n)",
+    "noncausal_latency": "sender, O(br)",
+    "throughput_scalable": False,
+    "in_transit": "ct per sender",
+    "control_messages": ("ack",),
+}
 
 _TABLE: tuple[Protocol, ...] = (
     Protocol(
@@ -70,16 +108,14 @@ _TABLE: tuple[Protocol, ...] = (
         process_space="O(i+o+b+p+u)",
         sender_time="O(1)",
         receiver_time="O(1)",
-        latency_optimal=False,
         noncausal_latency="sender, O(r)",
-        throughput_scalable=True,
         in_transit="unlimited",
         control_messages=("ack", "permit"),
     ),
     Protocol(
         name="sps",
         endpoint=Sps,
-        summary="hybrid buffering, earliest release by permits; delay unbounded in some patterns",
+        summary="hybrid buffering, released as early as permits allow; delay unbounded at times",
         paper="Almeida, Algorithm 2 and its multicast",
         tolerates_loss=True,
         tolerates_duplication=True,
@@ -88,11 +124,152 @@ _TABLE: tuple[Protocol, ...] = (
         process_space="O(i+o+b+p+u)",
         sender_time="O(1)",
         receiver_time="O(1)",
-        latency_optimal=False,
         noncausal_latency="sender, unbounded",
-        throughput_scalable=True,
         in_transit="unlimited",
         control_messages=("ack", "permit"),
+    ),
+    Protocol(
+        name="mf",
+        endpoint=Mf,
+        summary="one message at a time: the next leaves when the last is acknowledged",
+        paper="Mattern and Fünfrocken",
+        tolerates_loss=True,
+        tolerates_duplication=True,
+        buffering="sender",
+        message_space="O(1)",
+        process_space="O(i+o+b)",
+        sender_time="O(1)",
+        receiver_time="O(1)",
+        noncausal_latency="sender, O(br)",
+        throughput_scalable=False,
+        in_transit="1 per sender",
+        control_messages=("ack",),
+        options=("fifo",),
+    ),
+    Protocol(
+        name="cykas",
+        endpoint=Cykas,
+        summary="eager sends, kept secret until their sender says: you can tell",
+        paper="Tong and Kuper, repaired (ERRATA 5)",
+        multicast=False,
+        broadcast=False,
+        starves=True,
+        **_CYKAS,
+    ),
+    Protocol(
+        name="cykas-as-printed",
+        endpoint=CykasAsPrinted,
+        summary="Algorithm 4 to the letter, neither live nor safe: a known-bad",
+        paper="Tong and Kuper, Algorithm 4",
+        multicast=False,
+        broadcast=False,
+        causal=False,
+        live=False,
+        starves=True,
+        **_CYKAS,
+    ),
+    Protocol(
+        name="cykas-secret-sends",
+        endpoint=CykasSecretSends,
+        summary="sends in secret mode to the last eager sender: a known-bad",
+        paper="Tong and Kuper, section 2.3",
+        multicast=False,
+        broadcast=False,
+        causal=False,
+        starves=True,
+        **_CYKAS,
+    ),
+    Protocol(
+        name="rst",
+        endpoint=Rst,
+        summary="a matrix with every message: delivered as early as possible",
+        paper="Raynal, Schiper and Toueg",
+        fixed_group=True,
+        tolerates_duplication=True,
+        buffering="receiver",
+        message_space="O(n²)",
+        process_space="O(n²b)",
+        sender_time="O(n)",
+        receiver_time="O(n²)",
+        latency_optimal=True,
+        noncausal_latency="0",
+        in_transit="unlimited",
+    ),
+    Protocol(
+        name="ks",
+        endpoint=Ks,
+        summary="the least information that early delivery needs, and no more",
+        paper="Kshemkalyani and Singhal",
+        buffering="receiver",
+        message_space="O(n²)",
+        process_space="O(n²b)",
+        sender_time="O(n²)",
+        receiver_time="O(n²)",
+        latency_optimal=True,
+        noncausal_latency="0",
+        in_transit="unlimited",
+        options=("hardware_multicast", "complement", "broadcast"),
+    ),
+    Protocol(
+        name="newtop",
+        endpoint=Newtop,
+        summary="Lamport clocks: delivered when everybody's clock has passed",
+        paper="Ezhilchelvan, Macêdo and Shrivastava",
+        unicast=False,
+        multicast=False,
+        fixed_group=True,
+        needs_fifo=True,
+        buffering="receiver",
+        message_space="O(1)",
+        process_space="O(n+b)",
+        sender_time="O(1)",
+        receiver_time="O(n)",
+        noncausal_latency="receiver, unbounded",
+        in_transit="unlimited",
+        control_messages=("null",),
+        options=("eager_nulls",),
+    ),
+    Protocol(
+        name="pak",
+        endpoint=Pak,
+        summary="broadcast with vector time modulo 3: one message per sender at a time",
+        paper="Baldoni, stop-and-wait",
+        options=("k",),
+        **_PAK | {"in_transit": "1 per sender"},
+    ),
+    Protocol(
+        name="pak-credit",
+        endpoint=PakCredit,
+        summary="broadcast with vector time modulo 2ct+1: up to ct messages unacknowledged",
+        paper="Baldoni, credits",
+        options=("ct", "k", "wr"),
+        **_PAK,
+    ),
+    Protocol(
+        name="pak-nak",
+        endpoint=PakNak,
+        summary="broadcast with vector time modulo k: every ct-th message is acknowledged",
+        paper="Baldoni, PAK-NAK",
+        options=("ct", "k"),
+        **_PAK,
+    ),
+    Protocol(
+        name="bss",
+        endpoint=Bss,
+        summary="a vector clock with every broadcast: delivered as early as possible",
+        paper="Birman, Schiper and Stephenson; Baldoni, Fig. 1",
+        unicast=False,
+        multicast=False,
+        fixed_group=True,
+        tolerates_duplication=True,
+        buffering="receiver",
+        message_space="O(n)",
+        process_space="O(nb)",
+        sender_time="O(n)",
+        receiver_time="O(n)",
+        latency_optimal=True,
+        noncausal_latency="0",
+        in_transit="unlimited",
     ),
     Protocol(
         name="fifo",
@@ -109,7 +286,6 @@ _TABLE: tuple[Protocol, ...] = (
         receiver_time="O(1)",
         latency_optimal=True,
         noncausal_latency="0",
-        throughput_scalable=True,
         in_transit="unlimited",
         control_messages=("ack",),
     ),
@@ -126,7 +302,6 @@ _TABLE: tuple[Protocol, ...] = (
         receiver_time="O(1)",
         latency_optimal=True,
         noncausal_latency="0",
-        throughput_scalable=True,
         in_transit="unlimited",
     ),
 )

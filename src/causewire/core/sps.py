@@ -228,14 +228,14 @@ class Sps(HybridEndpoint):
                     self._lacks = next(iter(waiting))
             elif buffer.peek() == source:
                 self._slide()
-        if self._lacks is not None and self._u2 < buffer.next:
+        if self._u2 < buffer.next and self._lacks is not None:
             self._advance_u2(self._lacks)
 
     def _slide(self) -> None:
         """Drop the oldest message, acked by all, and those behind it that are too.
 
-        They are permitted to all; the one that is the oldest then, to the only
-        receiver that it lacks, if it is only one.
+        They are permitted to all; a unicast that is the oldest then, to its
+        receiver.
         """
         buffer, peers = self._buffer, self._peers
         mid = buffer.first
@@ -254,9 +254,13 @@ class Sps(HybridEndpoint):
                 break
             entry = buffer.peek()
             if isinstance(entry, str):
-                if peers[entry].acked < mid:
+                peer = peers[entry]
+                if peer.acked < mid:
                     self._lacks = entry
-                    break
+                    if self._u2 <= mid:
+                        self._u2 = mid + 1
+                        peer.granted = self._permits[entry] = mid
+                    return
             else:
                 self._waiting = waiting = {n for n in entry.names if peers[n].acked < mid}
                 if waiting:

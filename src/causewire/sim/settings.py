@@ -59,6 +59,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
+            if not field.init:
+                continue
             value = field.metadata["read"](getattr(self, field.name), f"{self.label}.{field.name}")
             object.__setattr__(self, field.name, value)
         self.check()
@@ -69,7 +71,7 @@ class Settings:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Settings from a plain dict, such as a table of an experiment file."""
-        fields = dataclasses.fields(cls)
+        fields = [field for field in dataclasses.fields(cls) if field.init]
         known = [field.name for field in fields]
         for key in data:
             if key not in known:

@@ -13,11 +13,13 @@ from .narrative import narrate
 from .network import Flying, Network
 from .oracle import Oracle, Violation
 from .play import Outcome, Play, replay
-from .profiles import PROFILES, Profile, bearable
+from .profiles import PROFILES, Profile
+from .promises import VARIANTS, admits, bearable
 from .shrinking import shrink
 
 __all__ = [
     "PROFILES",
+    "VARIANTS",
     "Case",
     "Flying",
     "Network",
@@ -27,6 +29,7 @@ __all__ = [
     "Profile",
     "Reaction",
     "Violation",
+    "admits",
     "bearable",
     "load",
     "narrate",

@@ -17,14 +17,17 @@ from random import Random
 from typing import Any, NamedTuple
 
 from .. import protocols
-from ..core.endpoint import Endpoint
 from .cases import Reaction, process_names
+from .network import Flying
 from .play import Outcome, Play
 from .profiles import PROFILES
+from .promises import needs_ticks, promised
 
 __all__ = ["Send", "Workload", "random_workload", "run", "runs"]
 
 _GROUPS = [process_names(n) for n in range(9)]
+_SIZES = (2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 6, 7, 8)
+"""Numbers of processes: it takes three to violate causality, seldom more than five."""
 _NAMES = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -55,9 +58,8 @@ def run(
     """One random run to its end; `probe` is called after every step of it."""
     rng = Random(seed)
     random = rng.random
-    about = protocols.describe(protocol)
     network = PROFILES[profile]
-    workload = random_workload(about, rng)
+    workload = random_workload(promised(protocol, options), rng)
     play = Play(
         protocol,
         workload.processes,
@@ -65,16 +67,13 @@ def run(
         reactions=workload.reactions,
         inside=random() < 0.75,
         lazy=random() < 0.25,
-        ticks=not network.reliable or needs_ticks(about) or random() < 0.5,
+        ticks=not network.reliable or needs_ticks(protocol, options) or random() < 0.5,
         options=options,
     )
-    try:
-        for _ in _steps(play, workload, rng):
-            if probe is not None:
-                probe(play)
-        play.finish()
-    except Exception as error:
-        play.error = error
+    steps = _steps(play, workload, rng)
+    while _advance(play, steps):
+        if probe is not None:
+            probe(play)
     return Outcome(play)
 
 
@@ -84,24 +83,15 @@ def runs(protocol: str, profile: str, seeds: range, **options: Any) -> Iterator[
         yield run(protocol, profile, seed, **options)
 
 
-def needs_ticks(about: protocols.Protocol) -> bool:
-    """Whether a protocol needs its periodic block even if the network is reliable.
-
-    One that bears loss has it for loss alone, and must do without when there is
-    none. One that does not, and has it, has it for another reason: null messages.
-    """
-    return not about.tolerates_loss and about.endpoint.retransmit is not Endpoint.retransmit
-
-
 def random_workload(about: protocols.Protocol, rng: Random) -> Workload:
     """A small workload of the kind that the protocol can carry."""
     random = rng.random
-    n = 2 + int(random() * 4) if random() < 0.9 else 6 + int(random() * 3)
-    count = 3 + int(random() * 10)
+    n = _SIZES[int(random() * len(_SIZES))]
+    count = 3 + int(random() * (10 if random() < 0.9 else 14))
     processes = _GROUPS[n]
     reacting = 0.8 * random()
     multicasting = random() if about.multicast else 0.0
-    talking = 0.8 * random() if random() < 0.3 else 0.0
+    talking = 0.9 * random() if random() < 0.4 else 0.0
     script: list[Send] = []
     reactions: list[Reaction] = []
     sent: list[tuple[str, tuple[str, ...]]] = []
@@ -131,28 +121,40 @@ def random_workload(about: protocols.Protocol, rng: Random) -> Workload:
     return Workload(processes, tuple(script), tuple(reactions))
 
 
+def _advance(play: Play, steps: Iterator[None]) -> bool:
+    """Do the next step or, after the last, the rest; an error is part of the run."""
+    try:
+        for _ in steps:
+            return True
+        play.finish()
+    except Exception as error:
+        play.error = error
+    return False
+
+
 def _steps(play: Play, workload: Workload, rng: Random) -> Iterator[None]:
     """Do one step after another; stops when there is nothing to do, or long after."""
     random = rng.random
     profile = play.profile
-    fifo = profile.fifo
     in_flight = play.network.in_flight
     processes = workload.processes
     script = list(reversed(workload.script))
     sending = 0.1 + 0.8 * random()
     newest = 0.7 if random() < 0.25 else 0.0
     ticking = 0.04 * random()
-    held = _held_links(processes, rng) if profile.hold else set()
+    speed = _speeds(processes, rng) if profile.hold else None
+    steady = 0.9 + 0.1 * random()
     for _ in range(40 + 12 * len(workload.script) + 6 * len(workload.reactions)):
         if script and (random() < sending or not in_flight):
             play.send(*script.pop())
         elif in_flight:
             k = len(in_flight) - 1 if random() < newest else int(random() * len(in_flight))
-            if held and in_flight[k][:2] in held:
-                if random() < 0.02:
-                    held.clear()
-                continue
-            if fifo:
+            if speed is not None:
+                if random() < steady:
+                    k = _fastest(in_flight, speed)
+                else:
+                    speed[in_flight[k][:2]] = random()
+            if profile.fifo:
                 k = play.oldest(k)
             if profile.loss and random() < profile.loss:
                 play.lose(k)
@@ -169,12 +171,20 @@ def _steps(play: Play, workload: Workload, rng: Random) -> Iterator[None]:
         yield
 
 
-def _held_links(processes: tuple[str, ...], rng: Random) -> set[tuple[str, str]]:
-    """A link or two, or all from one process, on which nothing arrives for long."""
-    source, destination = rng.sample(processes, 2)
-    if rng.random() < 0.3:
-        return {(source, other) for other in processes}
-    return {(source, destination), tuple(rng.sample(processes, 2))}  # type: ignore[arg-type]
+def _speeds(processes: tuple[str, ...], rng: Random) -> dict[tuple[str, str], float]:
+    """How fast each link is; only which of two is faster matters."""
+    return {(source, other): rng.random() for source in processes for other in processes}
+
+
+def _fastest(in_flight: list[Flying], speed: dict[tuple[str, str], float]) -> int:
+    """The first packet in flight on the fastest of the links that have any."""
+    best = -1.0
+    fastest = 0
+    for k, flying in enumerate(in_flight):
+        if speed[flying[:2]] > best:
+            best = speed[flying[:2]]
+            fastest = k
+    return fastest
 
 
 def _replay_something(play: Play, rng: Random) -> None:

@@ -22,6 +22,7 @@ endpoint has handled the packet, if the network is made with `inside=False`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from copy import copy
 from typing import Any, NamedTuple, Self
 
 from .. import protocols
@@ -94,6 +95,16 @@ class Network:
         create = protocols.create
         endpoints = [create(protocol, name, processes, **options) for name in processes]
         return cls(endpoints, inside=inside, lazy=lazy)
+
+    def __copy__(self) -> Self:
+        """An independent network in the same state, with no application to `react`."""
+        endpoints = map(copy, self.endpoints.values())
+        twin = type(self)(endpoints, inside=self._inside, lazy=self._lazy)
+        twin.in_flight = self.in_flight[:]
+        twin.links = {link: packets[:] for link, packets in self.links.items()}
+        twin.oracle = copy(self.oracle)
+        twin._mids = self._mids.copy()
+        return twin
 
     # -- what the application does --------------------------------------------
 

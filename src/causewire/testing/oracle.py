@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 __all__ = ["Event", "Message", "Oracle", "Violation"]
 
@@ -104,6 +104,16 @@ class Oracle:
         """What was sent to a process."""
         self._got: defaultdict[str, int] = defaultdict(int)
         """What a process delivered."""
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.messages = self.messages.copy()
+        twin.history = self.history[:]
+        twin.violations = self.violations[:]
+        twin._past = self._past.copy()
+        twin._due = self._due.copy()
+        twin._got = self._got.copy()
+        return twin
 
     # -- what it is told ------------------------------------------------------
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from .cases import Action, Case, Reaction
 from .network import Network
@@ -76,6 +77,17 @@ class Play:
                     reaction
                 )
             self.network.react = self._react
+
+    def __copy__(self) -> Self:
+        """An independent run that has come to the same point."""
+        twin = object.__new__(type(self))
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.schedule = self.schedule[:]
+        twin.network = copy(self.network)
+        if self.reactions:
+            twin.network.react = twin._react
+        return twin
 
     def _react(self, process: str, message: Message) -> None:
         for reaction in self._reactions.get((message.name, process), ()):

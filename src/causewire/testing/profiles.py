@@ -1,16 +1,10 @@
-"""What a network may do to packets: the assumptions that protocols make, by name.
-
-A protocol states in the registry what it needs of the network. The profiles that
-it must bear follow from that: `bearable` lists them.
-"""
+"""What a network may do to packets, by name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .. import protocols
-
-__all__ = ["PROFILES", "Profile", "bearable"]
+__all__ = ["PROFILES", "Profile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +19,8 @@ class Profile:
     replay: float = 0.0
     """Chance, at each step, that a packet of the past arrives once more."""
     hold: bool = False
-    """Some links do not deliver anything for long, while the others do."""
+    """Some links are slower than others: nothing arrives there while anything can
+    arrive elsewhere, until, some time or other, they change places."""
 
     @property
     def reliable(self) -> bool:
@@ -45,17 +40,3 @@ PROFILES = {
         Profile(name="lossy", loss=0.15, replay=0.15, hold=True),
     )
 }
-
-
-def bearable(protocol: str) -> list[Profile]:
-    """The networks on which a protocol must keep all that it promises."""
-    about = protocols.describe(protocol)
-    names = ["fifo", "fifo-delay"]
-    if about.needs_fifo:
-        names += ["fifo-loss"] * about.tolerates_loss
-    else:
-        names += ["reorder", "delay"]
-        names += ["loss"] * about.tolerates_loss
-        names += ["duplication"] * about.tolerates_duplication
-        names += ["lossy"] * (about.tolerates_loss and about.tolerates_duplication)
-    return [PROFILES[name] for name in names]

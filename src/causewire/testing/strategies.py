@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from .. import protocols
-from .adversary import Send, Workload, needs_ticks
+from .adversary import Send, Workload
 from .cases import Reaction, process_names
 from .play import Outcome, Play
-from .profiles import PROFILES, Profile, bearable
+from .profiles import PROFILES, Profile
+from .promises import bearable, needs_ticks, promised
 
 __all__ = ["Move", "destinations", "moves", "outcomes", "played", "profiles", "workloads"]
 
@@ -42,16 +43,15 @@ class Move(NamedTuple):
     which: int
 
 
-def profiles(protocol: str) -> st.SearchStrategy[Profile]:
+def profiles(protocol: str, **options: Any) -> st.SearchStrategy[Profile]:
     """Networks on which a protocol must keep all that it promises."""
-    return st.sampled_from(bearable(protocol))
+    return st.sampled_from(bearable(protocol, **options))
 
 
 def destinations(
-    protocol: str, processes: Sequence[str], sender: str
+    about: protocols.Protocol, processes: Sequence[str], sender: str
 ) -> st.SearchStrategy[tuple[str, ...]]:
     """Destinations that a protocol can carry, the sender itself included at times."""
-    about = protocols.describe(protocol)
     others = tuple(name for name in processes if name != sender)
     if not about.unicast:
         return st.sampled_from([others, tuple(processes)])
@@ -63,9 +63,16 @@ def destinations(
 
 @st.composite
 def workloads(
-    draw: st.DrawFn, protocol: str, *, max_processes: int = 8, max_messages: int = 12
+    draw: st.DrawFn,
+    /,
+    protocol: str,
+    *,
+    max_processes: int = 8,
+    max_messages: int = 12,
+    **options: Any,
 ) -> Workload:
     """What the application does: messages sent, of its own accord or in reaction."""
+    about = promised(protocol, options)
     processes = process_names(draw(st.integers(2, max_processes)))
     script: list[Send] = []
     reactions: list[Reaction] = []
@@ -76,11 +83,11 @@ def workloads(
         if reacts:
             trigger, witnesses = draw(st.sampled_from(sent))
             process = draw(st.sampled_from(witnesses))
-            to = draw(destinations(protocol, processes, process))
+            to = draw(destinations(about, processes, process))
             reactions.append(Reaction(trigger, process, to, name))
         else:
             process = draw(st.sampled_from(processes))
-            to = draw(destinations(protocol, processes, process))
+            to = draw(destinations(about, processes, process))
             script.append(Send(process, to, name))
         sent.append((name, to))
     return Workload(processes, tuple(script), tuple(reactions))
@@ -148,9 +155,10 @@ def outcomes(
     **options: Any,
 ) -> Outcome:
     """How a run went: of any workload, on any network that the protocol must bear."""
-    network = draw(profiles(protocol)) if profile is None else PROFILES[profile]
-    workload = draw(workloads(protocol, max_processes=max_processes, max_messages=max_messages))
-    needed = not network.reliable or needs_ticks(protocols.describe(protocol))
+    network = draw(profiles(protocol, **options)) if profile is None else PROFILES[profile]
+    sizes = {"max_processes": max_processes, "max_messages": max_messages}
+    workload = draw(workloads(protocol, **sizes, **options))
+    needed = not network.reliable or needs_ticks(protocol, options)
     play = Play(
         protocol,
         workload.processes,

@@ -1,0 +1,256 @@
+"""Rows of one run as numbers: what the compiled code works on.
+
+The processes of a run get numbers 0, 1, 2, ... in the order in which the rows
+mention them, so everyone who reads the same rows in the same order gives the
+same numbers, and blocks of origins mean the same thing to all. `Encoder` turns
+the record batches of a trace into such columns; a batch may hold many runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..trace.schema import DELIVER as DELIVER_KIND
+from ..trace.schema import SEND as SEND_KIND
+from ..trace.reader import TraceBatch
+from .compiled import Bytes, Longs, Words, compiled
+
+__all__ = ["COLUMNS", "DELIVER", "OTHER", "SEND", "Chunk", "Columns", "Encoder", "Run"]
+
+OTHER, SEND, DELIVER = 0, 1, 2
+"""Kinds of rows; `OTHER` takes no part in happened-before."""
+
+COLUMNS = ("run", "process", "seq", "kind", "origin", "mid", "peers")
+"""The columns of a trace that are needed when its rows are in order."""
+
+
+class Columns(NamedTuple):
+    """Rows of one run; `first[t]` to `first[t + 1]` are the peers of row t.
+
+    `origin`, `mid` and `peers` are defined for sends and deliveries only, the
+    peers of deliveries not at all.
+    """
+
+    kind: Bytes
+    process: Words
+    seq: Longs
+    origin: Words
+    mid: Longs
+    first: Words
+    peers: Words
+
+    def rows(self, start: int, end: int) -> Columns:
+        """Some of the rows, as views."""
+        part = slice(start, end)
+        return Columns(
+            self.kind[part],
+            self.process[part],
+            self.seq[part],
+            self.origin[part],
+            self.mid[part],
+            self.first[start : end + 1],
+            self.peers,
+        )
+
+
+class Run:
+    """One run of a trace: its name, and its processes by number."""
+
+    __slots__ = ("name", "processes")
+
+    def __init__(self, name: str, processes: list[str] | None = None) -> None:
+        self.name = name
+        self.processes: list[str] = [] if processes is None else processes
+
+
+class Chunk(NamedTuple):
+    """Consecutive rows of one run; `position` counts all rows before them.
+
+    By the time that a chunk is handed out, `run.processes` names everyone whom
+    its rows mention.
+    """
+
+    run: Run
+    position: int
+    columns: Columns
+
+
+@compiled
+def _encode(
+    kinds: Words,
+    processes: Words,
+    seqs: Longs,
+    origins: Words,
+    mids: Longs,
+    firsts: Words,
+    peers: Words,
+    kind_map: Bytes,
+    process_map: Words,
+    origin_map: Words,
+    peer_map: Words,
+    local: Words,
+    members: Words,
+    known: int,
+    out: Columns,
+) -> int:
+    """Codes of the batch to numbers of the run; returns how many are known now."""
+    base = firsts[0]
+    for t in range(kinds.shape[0]):
+        kind = kind_map[kinds[t]]
+        out.kind[t] = kind
+        out.seq[t] = seqs[t]
+        out.first[t] = firsts[t] - base
+        name = process_map[processes[t]]
+        if local[name] < 0:
+            local[name] = known
+            members[known] = name
+            known += 1
+        out.process[t] = local[name]
+        if kind == OTHER:
+            continue
+        name = origin_map[origins[t]]
+        if local[name] < 0:
+            local[name] = known
+            members[known] = name
+            known += 1
+        out.origin[t] = local[name]
+        out.mid[t] = mids[t]
+        if kind == SEND:
+            for k in range(firsts[t], firsts[t + 1]):
+                name = peer_map[peers[k]]
+                if local[name] < 0:
+                    local[name] = known
+                    members[known] = name
+                    known += 1
+                out.peers[k - base] = local[name]
+    out.first[kinds.shape[0]] = firsts[kinds.shape[0]] - base
+    return known
+
+
+class Encoder:
+    """Turns record batches into chunks, run by run.
+
+    Rows of a run must be together; `ended` is told when they were not.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._index: dict[str, int] = {}
+        self._set = pa.array([], pa.string())
+        self._local = np.full(64, -1, np.int32)
+        self._members = np.zeros(64, np.int32)
+        self._run = Run("")
+        self._begun = False
+        self._ended: set[str] = set()
+        self._position = 0
+
+    def chunks(self, batch: TraceBatch) -> Iterator[Chunk]:
+        """The rows of the batch, cut where the run changes."""
+        columns = batch.columns
+        runs = columns["run"].dictionary.to_pylist()
+        codes = _values(columns["run"].indices, np.int32)
+        changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+        maps = [self._map(columns[name].dictionary) for name in ("process", "origin")]
+        maps.append(self._map(columns["peers"].values.dictionary))
+        kinds = columns["kind"].dictionary.to_pylist()
+        kind_map = np.array(
+            [SEND if k == SEND_KIND else DELIVER if k == DELIVER_KIND else OTHER for k in kinds],
+            np.int8,
+        )
+        arrays = (
+            _values(columns["kind"].indices, np.int32),
+            _values(columns["process"].indices, np.int32),
+            _values(columns["seq"], np.int64),
+            _values(columns["origin"].indices, np.int32),
+            _values(columns["mid"], np.int64),
+        )
+        offsets = _values(columns["peers"].offsets, np.int32)
+        peers = _values(columns["peers"].values.indices, np.int32)
+        bounds = [0, *changes.tolist(), len(codes)]
+        for start, end in zip(bounds, bounds[1:], strict=False):
+            if start == end:
+                continue
+            run = self._enter(runs[codes[start]])
+            rest = [array[start:end] for array in arrays]
+            firsts = offsets[start : end + 1]
+            out = _empty(end - start, int(firsts[-1] - firsts[0]))
+            known = _encode(
+                *rest,
+                firsts,
+                peers,
+                kind_map,
+                *maps,
+                self._local,
+                self._members,
+                len(run.processes),
+                out,
+            )
+            for k in range(len(run.processes), known):
+                run.processes.append(self.names[self._members[k]])
+            yield Chunk(run, self._position, out)
+            self._position += end - start
+
+    def _enter(self, name: str) -> Run:
+        """The run of the rows that come next."""
+        if self._begun and self._run.name == name:
+            return self._run
+        if name in self._ended or (self._begun and self._run.name in self._ended):
+            raise ScatteredRun(name)
+        if self._begun:
+            self._ended.add(self._run.name)
+            self._local[self._members[: len(self._run.processes)]] = -1
+        self._begun = True
+        self._run = Run(name)
+        return self._run
+
+    def _map(self, dictionary: pa.Array) -> Words:
+        """From the codes of a batch to numbers of names that last."""
+        found = pc.index_in(dictionary, value_set=self._set)
+        if found.null_count:
+            for name in dictionary.to_pylist():
+                if name not in self._index:
+                    self._index[name] = len(self.names)
+                    self.names.append(name)
+            self._set = pa.array(self.names, pa.string())
+            found = pc.index_in(dictionary, value_set=self._set)
+            if len(self.names) > len(self._local):
+                size = 2 * len(self.names)
+                self._local = np.append(
+                    self._local, np.full(size - len(self._local), -1, np.int32)
+                )
+                self._members = np.resize(self._members, size)
+        # One more, for rows that have no origin: code 0 of an empty dictionary.
+        result = np.zeros(len(dictionary) + 1, np.int32)
+        result[:-1] = found
+        return result
+
+
+class ScatteredRun(Exception):
+    """Rows of a run go on after another run's."""
+
+
+def _empty(rows: int, peers: int) -> Columns:
+    return Columns(
+        np.empty(rows, np.int8),
+        np.empty(rows, np.int32),
+        np.empty(rows, np.int64),
+        np.zeros(rows, np.int32),
+        np.zeros(rows, np.int64),
+        np.empty(rows + 1, np.int32),
+        np.zeros(peers, np.int32),
+    )
+
+
+def _values(array: pa.Array, kind: Any) -> Any:
+    """The values of an Arrow array as they lie in memory, whatever is null."""
+    buffer = array.buffers()[1]
+    if buffer is None:
+        values = np.zeros(len(array), kind)
+        values.flags.writeable = False
+        return values
+    return np.frombuffer(buffer, kind)[array.offset : array.offset + len(array)]

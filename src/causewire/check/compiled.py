@@ -1,0 +1,30 @@
+"""Compile a function with Numba, and keep the machine code on disk.
+
+Typed as the identity, so that callers see the function they wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Bytes", "Longs", "Numbers", "Words", "compiled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Bytes: TypeAlias = npt.NDArray[np.int8]
+Words: TypeAlias = npt.NDArray[np.int32]
+Longs: TypeAlias = npt.NDArray[np.int64]
+Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
+
+
+def compiled(function: F) -> F:
+    """Compile on first use; recompiled in the next process only if it changed."""
+    try:
+        return cast(F, numba.njit(cache=True)(function))
+    except RuntimeError:  # no place on this machine where a cache may be kept
+        return cast(F, numba.njit(function))

@@ -1,0 +1,175 @@
+"""Everything about a run, as one value.
+
+The same value, with the same seed, gives the same run: the same rows in the same
+order. It can be written in Python, or come from a plain dict (an experiment
+file), in which a part may be given by its kind alone where nothing else about it
+is to be said:
+
+    Config.from_dict({
+        "protocol": "csps", "processes": 20, "messages": 1000, "seed": 7,
+        "workload": "relay",
+        "network": {"latency": {"kind": "lognormal", "median": "5ms"}, "loss": 0.01},
+        "faults": [{"kind": "partition", "at": "100ms", "sides": 2},
+                   {"kind": "heal", "at": "300ms"}],
+    })
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .. import protocols
+from ..core.endpoint import LocalProtocolError
+from .errors import SimulationError
+from .faults import Fault, fault
+from .network import Network
+from .process import Processes
+from .recorder import NETWORK
+from .settings import Settings, count, duration, flag, many, one_of, optional, setting, text
+from .sizes import Sizes
+from .workloads import Uniform, Workload, workload
+
+__all__ = ["Config"]
+
+MILLISECOND = 10**6
+
+
+def _protocol(value: Any, what: str) -> str:
+    try:
+        return protocols.describe(text(value, what)).name
+    except LocalProtocolError as error:
+        raise SimulationError(f"{what}: {error}") from None
+
+
+def _options(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SimulationError(f"{what} must be a table of the protocol's options, not {value!r}")
+    return dict(value)
+
+
+_table = one_of(Processes)
+
+
+def _processes(value: Any, what: str) -> Processes:
+    processes: Processes = Processes(count=value) if type(value) is int else _table(value, what)
+    return processes
+
+
+def _workload(value: Any, what: str) -> Workload:
+    chosen: Workload = workload({"kind": value} if isinstance(value, str) else value, what)
+    return chosen
+
+
+def _seed(value: Any, what: str) -> int:
+    return count(0)(value, what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Settings):
+    """A run: which protocol, who talks to whom, over what, and what goes wrong."""
+
+    label: ClassVar[str] = "run"
+    protocol: str = setting(_protocol)
+    options: Mapping[str, Any] = setting(_options, None)
+    """The protocol's own options, by name."""
+    workload: Workload = setting(_workload, Uniform())
+    processes: Processes = setting(_processes, Processes())
+    messages: int | None = setting(optional(count(0)), None)
+    """How many messages are sent in all, replies and relays included: 1,000 if not given."""
+    network: Network = setting(one_of(Network), Network())
+    sizes: Sizes = setting(one_of(Sizes), Sizes())
+    faults: tuple[Fault, ...] = setting(many(fault), ())
+    retransmission: int | None = setting(optional(duration), None)
+    """The period of `retransmit`, and the age at which a message is sent again.
+
+    If not given, four times the longest latency to be expected.
+    """
+    patience: int = setting(count(1), 64)
+    """Periods without any delivery after which nothing is sent again."""
+    until: int | None = setting(optional(duration), None)
+    """End the run at this time, whatever is left to do."""
+    seed: int = setting(_seed, 0)
+    allow_worse_network: bool = setting(flag, False)
+    """Run the protocol on a network that it does not claim to bear."""
+
+    def check(self) -> None:
+        names = self.workload.own_names()
+        given = len(self.processes.names) or self.processes.count
+        if names is not None and given not in (None, len(names)):
+            raise SimulationError(
+                f"the {self.workload.kind} workload has {len(names)} processes, not {given}"
+            )
+        if NETWORK in self.names():
+            raise SimulationError(f"a process cannot be called {NETWORK!r}")
+        own = self.workload.own_messages()
+        if own is not None and self.messages not in (None, own):
+            raise SimulationError(
+                f"the {self.workload.kind} workload has {own} messages, not {self.messages}"
+            )
+        if self.retransmission == 0:
+            raise SimulationError("run.retransmission must be more than 0")
+        self._can_carry()
+        self._network_is_good_enough()
+
+    def names(self) -> tuple[str, ...]:
+        """The processes of the run, in order."""
+        own = self.workload.own_names()
+        return self.processes.all_names() if own is None else own
+
+    def number_of_messages(self) -> int:
+        """How many messages are sent in all."""
+        own = self.workload.own_messages()
+        if own is not None:
+            return own
+        return 1000 if self.messages is None else self.messages
+
+    def fifo(self) -> bool:
+        """Whether channels are FIFO: as set, or else as the protocol needs."""
+        if self.network.fifo is None:
+            return protocols.describe(self.protocol).needs_fifo
+        return self.network.fifo
+
+    def period(self) -> int:
+        """The retransmission time-out."""
+        if self.retransmission is not None:
+            return self.retransmission
+        longest = self.network.latency.longest()
+        if self.network.reorder:
+            longest += self.network.reorder_by.longest()
+        return max(4 * longest, MILLISECOND)
+
+    def _can_carry(self) -> None:
+        """Refuse a workload whose messages the protocol has no way to send."""
+        protocol = protocols.describe(self.protocol)
+        names = self.names()
+        everybody = len(names) - 1
+        for reach in self.workload.reach(names):
+            if reach == everybody and protocol.broadcast:
+                continue
+            if reach <= 1 and protocol.unicast or reach > 1 and protocol.multicast:
+                continue
+            can = "only broadcasts" if not protocol.unicast else "has no multicast"
+            raise SimulationError(
+                f"{self.protocol} {can}, and cannot carry the {self.workload.kind} workload "
+                f"(messages to {reach} of {everybody} others)"
+            )
+
+    def _network_is_good_enough(self) -> None:
+        """Refuse a network that is worse than what the protocol claims to bear."""
+        if self.allow_worse_network:
+            return
+        protocol = protocols.describe(self.protocol)
+        problem = None
+        if not protocol.tolerates_loss:
+            if self.network.loss:
+                problem = f"bears no loss (network.loss = {self.network.loss})"
+            elif cutting := [fault.kind for fault in self.faults if fault.cuts]:
+                problem = f"bears no loss (a {cutting[0]} loses packets)"
+        if not protocol.tolerates_duplication and self.network.duplicate:
+            problem = f"bears no duplication (network.duplicate = {self.network.duplicate})"
+        if protocol.needs_fifo and self.network.fifo is False:
+            problem = "needs FIFO channels (network.fifo = false)"
+        if problem:
+            raise SimulationError(f"{self.protocol} {problem}; allow_worse_network lets it run")

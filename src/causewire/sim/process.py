@@ -1,0 +1,186 @@
+"""Processes: what they do besides talking, and what a run keeps of each.
+
+A process has two layers. The protocol below takes every packet when it arrives,
+whatever the application is doing: it acknowledges, it delivers. The application
+above works through what was delivered to it, one thing after another:
+
+    handling    each delivered message takes this long
+    job         some messages start a long-running job after their handling; a
+                blocking job occupies the process until it ends, the others run
+                beside it, any number at a time
+    reaction    what a message makes its receiver send (a reply, the next hop)
+                is sent when the handling, and the job if there is one, is over
+    think       the time from one of the process's own sends to the next; a send
+                that falls due while the process is busy waits its turn
+
+Without handling time and jobs a reaction is sent inside the delivery, so that it
+depends on what was delivered up to there and on nothing later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .errors import SimulationError
+from .settings import Settings, count, flag, many, one_of, optional, setting, share, text
+from .times import Constant, Time, Uniform, time
+
+if TYPE_CHECKING:
+    from ..core.endpoint import Endpoint
+
+__all__ = ["Copy", "Jobs", "Message", "Process", "Processes"]
+
+MILLISECOND = 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs(Settings):
+    """Long-running work that some of the messages start at their receivers."""
+
+    label: ClassVar[str] = "processes.jobs"
+    share: float = setting(share, 0.1)
+    length: Time = setting(time, Constant(25 * MILLISECOND))
+    blocking: bool = setting(flag, True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processes(Settings):
+    """The processes of a run.
+
+    `names` may give them names (and then `count` is how many names there are);
+    otherwise they are p0, p1, ... with as many digits as the last one needs.
+    A workload that brings its own processes (a service graph, a replay) decides
+    both.
+    """
+
+    label: ClassVar[str] = "processes"
+    count: int | None = setting(optional(count(1)), None)
+    names: tuple[str, ...] = setting(many(text), ())
+    think: Time = setting(time, Uniform(0, 20 * MILLISECOND))
+    handling: Time = setting(time, Constant(0))
+    jobs: Jobs | None = setting(optional(one_of(Jobs)), None)
+
+    def check(self) -> None:
+        if len(set(self.names)) != len(self.names) or not all(self.names):
+            raise SimulationError("processes.names must all be different, and not empty")
+        if self.names and self.count not in (None, len(self.names)):
+            raise SimulationError(
+                f"processes.count is {self.count}, but processes.names has {len(self.names)}"
+            )
+
+    def all_names(self) -> tuple[str, ...]:
+        """The names of all processes, in order."""
+        if self.names:
+            return self.names
+        n = self.count or 10
+        digits = len(str(n - 1))
+        return tuple(f"p{i:0{digits}d}" for i in range(n))
+
+
+# -- at run time ---------------------------------------------------------------
+
+SENT, RELEASED, RECEIVED, DELIVERED = range(4)
+
+
+class Copy:
+    """Where one copy of a message is on its way: the state, and since when."""
+
+    __slots__ = ("at", "state")
+
+    def __init__(self, at: int) -> None:
+        self.state = SENT
+        self.at = at
+        """RELEASED: when it last left its sender. RECEIVED: when it arrived."""
+
+
+class Message(Copy):
+    """An application message: the payload that the endpoints carry.
+
+    It is its own only copy, unless it has several destinations. Nothing else
+    refers to it, so it goes when the endpoints have done with it.
+    """
+
+    __slots__ = ("copies", "job", "mid", "note", "origin", "sent", "size")
+
+    def __init__(
+        self, origin: Process, mid: int, sent: int, size: int, job: bool, note: Any
+    ) -> None:
+        self.state = SENT
+        self.at = sent
+        self.origin = origin
+        self.mid = mid
+        self.sent = sent
+        self.size = size
+        self.job = job
+        self.note = note
+        """The workload's own."""
+        self.copies: dict[str, Copy] | None = None
+        """By destination, if there are several."""
+
+    def copy_for(self, name: str) -> Copy:
+        """The copy that goes to that process."""
+        return self if self.copies is None else self.copies[name]
+
+
+class Process:
+    """One process of a run: its endpoint, and counts about it."""
+
+    __slots__ = (
+        "buffer",
+        "busy",
+        "clock",
+        "endpoint",
+        "index",
+        "left",
+        "max_buffer",
+        "max_pair",
+        "max_transit",
+        "max_waiting",
+        "name",
+        "note",
+        "pairs",
+        "sent",
+        "seq",
+        "tasks",
+        "ticking",
+        "transit",
+        "waiting",
+    )
+
+    def __init__(self, index: int, name: str, endpoint: Endpoint) -> None:
+        self.index = index
+        self.name = name
+        self.endpoint = endpoint
+        self.sent = 0
+        """Messages sent, which is also the number of the last one."""
+        self.left = 0
+        """Messages of its own that it is still to send."""
+        self.note: Any = None
+        """The workload's own."""
+        self.waiting = self.max_waiting = 0
+        """Copies sent and not released."""
+        self.transit = self.max_transit = 0
+        """Copies released and not received."""
+        self.pairs: dict[str, int] = {}
+        """The same by destination, where it is not zero."""
+        self.max_pair = 0
+        self.buffer = self.max_buffer = 0
+        """Copies received here and not delivered."""
+        self.ticking = False
+        """Whether its retransmission timer runs."""
+        self.busy = False
+        """Whether the application is at work."""
+        self.tasks: deque[tuple[Message, str] | None] = deque()
+        """What the application has to do next: handle a message, or send (None)."""
+        self.seq = 0
+        """Rows of the trace."""
+        self.clock = 0
+        """Lamport time, for the trace."""
+
+
+def make(names: Sequence[str], endpoints: Sequence[Endpoint]) -> list[Process]:
+    """The processes of a run, in order."""
+    return [Process(i, *pair) for i, pair in enumerate(zip(names, endpoints, strict=True))]

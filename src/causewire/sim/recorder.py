@@ -1,0 +1,153 @@
+"""Rows of the trace: what happened where, in an order that can be trusted.
+
+The recorder keeps, for each process, the number of its rows and its Lamport
+time, which grows with each row; a packet carries the Lamport time of the row of
+its departure to the row of its arrival. So sorting by it orders the rows of each
+process as they happened, each delivery after its send, and each arrival after
+its departure.
+
+    send         causal send; peers: the destinations
+    release      a message leaves for the first time; peers: to whom
+    retransmit   it leaves once more
+    receive      it arrives for the first time; peers: from whom
+    duplicate    it arrives once more
+    deliver      the application gets it; peers: from whom
+    ack, permit, control                        such a packet leaves
+    ack_receive, permit_receive, control_receive  and arrives
+    drop         a packet that this process sent is lost; peers: to whom
+    job_start, job_end                          the message's job
+    fault_...    a fault happens to the network, a process of its own in the trace
+
+An ack names the message that it is about, of the process it goes to; a permit
+one of the process it comes from; other packets name none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ..core.endpoint import Packet
+from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event
+from .faults import Fault, LinkFault
+from .process import Message, Process
+from .scheduler import Scheduler
+from .sizes import Shape
+
+__all__ = ["NETWORK", "Recorder", "Sink"]
+
+NETWORK = "network"
+"""The process of rows about the network itself."""
+
+_new = tuple.__new__
+
+
+class Sink(Protocol):
+    """Where rows go: a writer of traces, or anything that takes events."""
+
+    def write(self, event: Event) -> None:
+        """Take one row."""
+
+
+class Recorder:
+    """Writes the rows of one run."""
+
+    __slots__ = ("_faults", "_names", "_run", "_scheduler", "_write")
+
+    def __init__(self, sink: Sink, run: str, names: Sequence[str], scheduler: Scheduler) -> None:
+        self._write: Callable[[Any], None] = sink.write
+        self._run = run
+        self._names = names
+        self._scheduler = scheduler
+        self._faults = 0
+
+    def _row(
+        self,
+        p: Process,
+        kind: str,
+        origin: str | None,
+        mid: int | None,
+        peers: tuple[str, ...],
+        payload: int | None = None,
+        metadata: int | None = None,
+    ) -> None:
+        clock = p.clock = p.clock + 1
+        row = (
+            self._run,
+            p.name,
+            p.seq,
+            self._scheduler.now,
+            clock,
+            kind,
+            origin,
+            mid,
+            peers,
+            payload,
+            metadata,
+        )
+        p.seq += 1
+        self._write(_new(Event, row))
+
+    def send(self, p: Process, message: Message, to: tuple[str, ...]) -> None:
+        self._row(p, SEND, p.name, message.mid, to, message.size)
+
+    def departs(
+        self, p: Process, q: Process, packet: Packet, shape: Shape, metadata: int, again: bool
+    ) -> int:
+        """A packet leaves; returns the stamp that it takes along."""
+        origin, mid, payload = self._about(p, q, packet, shape)
+        kind = shape.sort
+        if shape.payload:
+            kind = "retransmit" if again else RELEASE
+        self._row(p, kind, origin, mid, (q.name,), payload, metadata)
+        return p.clock
+
+    def arrives(
+        self, p: Process, q: Process, packet: Packet, shape: Shape, again: bool, stamp: int
+    ) -> None:
+        q.clock = max(q.clock, stamp)
+        origin, mid, payload = self._about(p, q, packet, shape)
+        kind = f"{shape.sort}_receive"
+        if shape.payload:
+            kind = "duplicate" if again else RECEIVE
+        self._row(q, kind, origin, mid, (p.name,), payload, shape.metadata(packet))
+
+    def drop(self, p: Process, q: Process, packet: Packet, shape: Shape) -> None:
+        origin, mid, payload = self._about(p, q, packet, shape)
+        self._row(p, "drop", origin, mid, (q.name,), payload, shape.metadata(packet))
+
+    def deliver(self, p: Process, message: Message) -> None:
+        origin = message.origin.name
+        self._row(p, DELIVER, origin, message.mid, (origin,), message.size)
+
+    def job(self, p: Process, message: Message, kind: str) -> None:
+        origin = message.origin.name
+        self._row(p, kind, origin, message.mid, (origin,))
+
+    def fault(self, fault: Fault) -> None:
+        """A row of the network itself, which happens at no process."""
+        named: list[str] = []
+        if isinstance(fault, LinkFault):
+            sides = () if isinstance(fault.sides, int) else fault.sides
+            for part in (*sides, *fault.links, fault.processes):
+                named.extend(w if isinstance(w, str) else self._names[w] for w in part)
+        number = self._faults
+        self._faults += 1
+        now = self._scheduler.now
+        kind = f"fault_{fault.kind}"
+        row = (self._run, NETWORK, number, now, number + 1, kind, None, None, tuple(named))
+        self._write(_new(Event, (*row, None, None)))
+
+    @staticmethod
+    def _about(
+        p: Process, q: Process, packet: Packet, shape: Shape
+    ) -> tuple[str | None, int | None, int | None]:
+        """The message that a packet from p to q is about, and its payload's bytes."""
+        if shape.payload:
+            message: Message = packet[shape.payload]
+            return message.origin.name, message.mid, message.size
+        if not shape.mid:
+            return None, None, None
+        if shape.sort == "control":
+            return None, None, None
+        return (q if shape.sort == "ack" else p).name, packet[shape.mid], None

@@ -1,0 +1,695 @@
+"""PAK, PAK with credits (of sender and receiver) and PAK-NAK."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from functools import partial
+from random import Random
+
+import pytest
+from broadcasts import Group, play, verdict
+
+from causewire.core.bss import Message as BssMessage
+from causewire.core.endpoint import (
+    Blocked,
+    Delivery,
+    LocalProtocolError,
+    Packet,
+    RemoteProtocolError,
+    Wait,
+)
+from causewire.core.pak import Ack, Message, Pak, PakCredit, PakNak
+
+ABC = ["a", "b", "c"]
+OTHERS = ["b", "c"]
+
+UNBOUNDED = 2**60
+"""A modulus that is never reached: plain vector time."""
+
+VARIANTS = {
+    "pak": Pak,
+    "pak k=4": partial(Pak, k=4),
+    "credit 2": PakCredit,
+    "credit 3": partial(PakCredit, ct=3),
+    "nak 2": PakNak,
+    "nak 3": partial(PakNak, ct=3, k=8),
+    "receiver 2/1": partial(PakCredit, ct=2, wr=1),
+    "receiver 3/2": partial(PakCredit, ct=3, wr=2),
+    "receiver 4/1": partial(PakCredit, ct=4, wr=1),
+}
+
+
+def ticks(variant: str) -> float:
+    """Discarded messages have to be sent again."""
+    return 0.1 if variant.startswith("receiver") else 0.0
+
+
+variants = pytest.mark.parametrize("variant", VARIANTS)
+
+
+# -- the send condition ---------------------------------------------------------
+
+
+def released(endpoint: PakCredit) -> list[object]:
+    """The payloads of what leaves for b."""
+    return [p[2] for name, p in endpoint.take_packets() if name == "b" and p.kind == "msg"]
+
+
+def test_stop_and_wait():
+    a = Pak("a", ABC)
+    assert [a.send(OTHERS, payload) for payload in "xyz"] == [1, 2, 3]
+    assert a.take_packets() == [("b", Message((0, 0, 0), "x")), ("c", Message((0, 0, 0), "x"))]
+    a.receive("b", Ack(1))
+    assert a.take_packets() == []
+    a.receive("c", Ack(1))
+    assert a.take_packets() == [("b", Message((1, 0, 0), "y")), ("c", Message((1, 0, 0), "y"))]
+    a.receive("c", Ack(2))
+    a.receive("b", Ack(2))
+    assert released(a) == ["z"]
+    assert not a.idle
+    a.receive("c", Ack(0))
+    a.receive("b", Ack(0))
+    assert a.idle
+
+
+def test_credits():
+    a = PakCredit("a", ABC, ct=3)
+    for payload in "uvwxyz":
+        a.send(OTHERS, payload)
+    assert released(a) == ["u", "v", "w"]
+    a.receive("b", Ack(1))
+    a.receive("b", Ack(2))
+    assert released(a) == []
+    a.receive("c", Ack(1))
+    assert released(a) == ["x"]
+    a.receive("c", Ack(2))
+    assert released(a) == ["y"]
+    a.receive("c", Ack(3))
+    assert released(a) == []
+    a.receive("b", Ack(3))
+    assert released(a) == ["z"]
+
+
+def test_nak_waits_for_the_acks_of_every_ctth_message():
+    a = PakNak("a", ABC, ct=3)
+    for payload in "tuvwxyz":
+        a.send(OTHERS, payload)
+    assert released(a) == ["t", "u", "v"]
+    a.receive("b", Ack(3))
+    assert released(a) == []
+    a.receive("c", Ack(3))
+    assert released(a) == ["w", "x", "y"]
+    a.receive("c", Ack(6))
+    a.receive("b", Ack(6))
+    assert released(a) == ["z"]
+    assert a.idle, "a message that asks for no ack leaves nothing to wait for"
+
+
+def test_who_acknowledges_what():
+    acks = {}
+    for name, make in {"credit": PakCredit, "nak": PakNak}.items():
+        b = make("b", ABC, ct=2)
+        acks[name] = []
+        for number in range(5):
+            b.receive("a", Message((number, 0, 0), "x"))
+            acks[name] += b.take_packets()
+    assert acks["credit"] == [("a", Ack(number)) for number in (1, 2, 3, 4, 0)]
+    assert acks["nak"] == [("a", Ack(number)) for number in (2, 4)]
+
+
+def test_vector_time_is_that_of_the_release():
+    a = Pak("a", ABC)
+    a.send(OTHERS, "x")
+    a.send(OTHERS, "y")
+    a.take_packets()
+    a.receive("b", Message((0, 0, 0), "of b"))
+    a.receive("b", Ack(1))
+    a.receive("c", Ack(1))
+    assert a.take_packets()[1:] == [(name, Message((1, 1, 0), "y")) for name in OTHERS]
+
+
+def test_a_copy_to_oneself_is_delivered_inside_send_even_if_the_message_waits():
+    a = Pak("a", ABC)
+    a.send(ABC, "x")
+    a.send(ABC, "y")
+    assert a.take_deliveries() == [Delivery("a", 1, "x"), Delivery("a", 2, "y")]
+    assert len(a.blocked()) == 2
+
+
+def test_numbers_are_counted_by_the_receiver():
+    b = Pak("b", ABC)
+    for number in range(7):
+        b.receive("a", Message((number % 3, 0, 0), "x"))
+    assert [d.mid for d in b.take_deliveries()] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_the_ack_leaves_before_what_the_application_sends_on_delivery():
+    b = PakCredit("b", ABC)
+    b.on_delivery = lambda delivery: b.send(["a", "c"], "reaction")
+    b.receive("a", Message((0, 0, 0), "x"))
+    kinds = [packet.kind for name, packet in b.take_packets() if name == "a"]
+    assert kinds == ["ack", "msg"]
+
+
+# -- what is held, and why ------------------------------------------------------
+
+
+def test_blocked_at_the_sender():
+    a = PakCredit("a", ABC, ct=2)
+    for payload in "vwxyz":
+        a.send(OTHERS, payload)
+    a.receive("b", Ack(1))
+
+    def expected(number: int, *waits: Wait) -> list[Blocked]:
+        return [Blocked("a", number, name, "sender", waits) for name in OTHERS]
+
+    assert a.blocked() == [
+        *expected(3, Wait("ack", "c", 1)),
+        *expected(4, Wait("ack", "b", 2), Wait("ack", "c", 2)),
+        *expected(5, Wait("ack", "b", 3), Wait("ack", "c", 3)),
+    ]
+
+
+def test_blocked_at_the_sender_nak():
+    a = PakNak("a", ABC, ct=2)
+    for payload in "vwxyz":
+        a.send(OTHERS, payload)
+    a.receive("b", Ack(2))
+    waits = {blocked.mid: blocked.waits for blocked in a.blocked()}
+    assert waits == {
+        3: (Wait("ack", "c", 2),),
+        4: (Wait("ack", "c", 2),),
+        5: (Wait("ack", "b", 4), Wait("ack", "c", 4)),
+    }
+
+
+def test_blocked_at_the_receiver():
+    c = PakCredit("c", ABC, ct=2)
+    c.receive("b", Message((2, 0, 0), "x"))
+    c.receive("b", Message((2, 1, 0), "y"))
+    assert c.blocked() == [
+        Blocked("b", 1, "c", "receiver", (Wait("predecessor", "a", 2),)),
+        Blocked(
+            "b", 2, "c", "receiver", (Wait("predecessor", "a", 2), Wait("predecessor", "b", 1))
+        ),
+    ]
+    c.receive("a", Message((0, 0, 0), "v"))
+    assert len(c.blocked()) == 2
+    c.receive("a", Message((1, 0, 0), "w"))
+    assert c.blocked() == []
+    assert [d.payload for d in c.take_deliveries()] == ["v", "w", "x", "y"]
+
+
+def test_an_ack_waits_for_the_messages_before_it():
+    c = Pak("c", ABC)
+    c.send(["a", "b"], "mine")
+    c.send(["a", "b"], "next")
+    c.receive("b", Message((1, 0, 0), "depends on a's first"))
+    c.receive("b", Ack(1))
+    waits = (Wait("ack", "a", 1), Wait("predecessor", "b", 1))
+    assert {b.waits for b in c.blocked() if b.where == "sender"} == {waits}
+    c.receive("a", Message((0, 0, 0), "first"))
+    assert {b.waits for b in c.blocked()} == {waits[:1]}
+    c.take_packets()
+    c.receive("a", Ack(1))
+    assert c.take_packets() == [(name, Message((1, 1, 1), "next")) for name in ("a", "b")]
+
+
+def met(endpoint: PakCredit, wait: Wait) -> bool:
+    j = endpoint.index[wait.peer]
+    if wait.kind == "predecessor":
+        return endpoint._v[j] >= wait.mid
+    assert wait.kind == "ack"
+    return endpoint._acked[j] >= wait.mid
+
+
+@variants
+def test_random_runs(variant: str):
+    """Safe and live; blocked() has no wait that is met, and what leaves it has none unmet."""
+    make = VARIANTS[variant]
+    places = set()
+    for seed in range(80):
+        rng = Random(seed)
+        group = Group(make, rng.randint(2, 5))
+        before = {name: [] for name in group.names}
+        try:
+            for me in play(group, rng, rng.randint(1, 24), ticks=ticks(variant)):
+                endpoint = group[me]
+                blocked = endpoint.blocked()
+                still = {b[:4] for b in blocked}
+                assert len(still) == len(blocked)
+                for b in blocked:
+                    assert b.waits
+                    assert not any(met(endpoint, wait) for wait in b.waits)
+                    places.add(b.where)
+                for b in before[me]:
+                    if b[:4] not in still:
+                        # An ack that came meanwhile may have had to wait for a message.
+                        assert all(met(endpoint, wait) for wait in b.waits)
+                before[me] = blocked
+            group.settle()
+            assert group.finished()
+        except BaseException:
+            print(f"{variant}, seed {seed}")
+            raise
+    assert places == {"sender", "receiver"}, "nothing was ever held back there"
+
+
+@variants
+def test_a_receiver_holds_no_more_than_its_credit(variant: str):
+    most = 0
+    make = VARIANTS[variant]
+    for seed in range(40):
+        rng = Random(seed)
+        group = Group(make, 4)
+        for me in play(group, rng, 24, ticks=ticks(variant)):
+            held = group[me]._held
+            assert all(len(early) <= group[me].wr for early in held.values())
+            assert all(max(early) <= group[me]._v[j] + group[me].wr for j, early in held.items())
+            most = max([most, *map(len, held.values())])
+    assert most == make("p0", ["p0"]).wr
+
+
+# -- modulo k -------------------------------------------------------------------
+
+
+def residues(packet: Packet, k: int) -> tuple:
+    """A packet as it would look with counters modulo k."""
+    if packet.kind == "ack":
+        return ("ack", packet[1] % k)
+    return ("msg", tuple(count % k for count in packet[1]), packet[2])
+
+
+@variants
+def test_modulo_k_decides_as_unbounded_vectors_do(variant: str):
+    """In lock-step: the same packets, deliveries and reasons to wait at every step."""
+    make = VARIANTS[variant]
+    k = make("p0", ["p0"]).k
+    wrapped = 0
+    for seed in range(60):
+        n = 3 + seed % 3
+        small = Group(make, n)
+        large = Group(partial(make, k=UNBOUNDED), n)
+        runs = [play(group, Random(seed), 20, ticks=ticks(variant)) for group in (small, large)]
+        try:
+            for me, same in zip(*runs, strict=True):
+                assert me == same
+                assert small.delivered[me] == large.delivered[me]
+                assert small[me].blocked() == large[me].blocked()
+                for link in small.channels:
+                    assert [tuple(packet) for packet in small.channels[link]] == [
+                        residues(packet, k) for packet in large.channels[link]
+                    ]
+            wrapped += max(max(endpoint._v) for endpoint in small.endpoints.values()) >= k
+        except BaseException:
+            print(f"{variant}, seed {seed}")
+            raise
+    assert wrapped > 5, "hardly a counter went round"
+
+
+class SmallK(PakCredit):
+    """Takes a k that is too small."""
+
+    _least_k = 1
+
+
+class SmallKPak(Pak):
+    _least_k = 1
+
+
+class SmallKNak(PakNak):
+    _least_k = 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(SmallKPak, k=2),
+        partial(SmallK, ct=2, k=4),
+        partial(SmallK, ct=3, k=6),
+        partial(SmallKNak, ct=2, k=4),
+        partial(SmallKNak, ct=3, k=6),
+    ],
+)
+def test_k_of_2ct_is_too_small(make):
+    """ERRATA 8.1: 2ct + 1 is tight."""
+    assert "causal" in {verdict(make, seed) for seed in range(60)}
+
+
+# -- mistakes that must be caught -----------------------------------------------
+
+
+class Lenient(PakCredit):
+    """Does not refuse what falls out of the causal window, which would give it away."""
+
+    def _in_window(self, vt):
+        return True
+
+
+class AnonymousAcks(Lenient):
+    """Line S4 literally: one ack satisfies every broadcast that waits (ERRATA 8.3)."""
+
+    def _receive_ack(self, j, ack):
+        last = self._v[self._i]
+        if self._acked[j] < last:
+            self._acknowledge(j, last)
+
+
+class CountsModuloK(PakNak):
+    """Chooses what is acked by V[me] modulo k, not by a plain counter (ERRATA 8.4)."""
+
+    _in_window = Lenient._in_window
+
+    def _asks(self, number):
+        while number > 0 and (number - 1) % self.k % self.ct != self.ct - 1:
+            number -= 1
+        return number
+
+
+class CountsAfterTheUpcall(Pak):
+    """Delivers, then counts (ERRATA 7.1)."""
+
+    def _deliver(self, source, mid, payload):
+        j = self.index[source]
+        if source != self.me:
+            self._v[j] -= 1
+        super()._deliver(source, mid, payload)
+        if source != self.me:
+            self._v[j] += 1
+
+
+class AcksAtOnce(PakCredit):
+    """An ack takes effect though a message before it is not delivered."""
+
+    _take_ack = PakCredit._acknowledge
+
+
+class LenientAcksAtOnce(Lenient, AcksAtOnce):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "how", "runs"),
+    [
+        (AnonymousAcks, "stuck", 60),
+        (partial(AnonymousAcks, k=9), "stuck", 60),
+        (AnonymousAcks, "causal", 400),
+        (CountsModuloK, "stuck", 60),
+        (partial(CountsModuloK, k=7), "stuck", 120),
+        (CountsAfterTheUpcall, "causal", 60),
+    ],
+)
+def test_known_bads_are_caught(make, how: str, runs: int):
+    assert any(verdict(make, seed) == how for seed in range(runs))
+
+
+@pytest.mark.parametrize("k", [6, 8])
+def test_counting_modulo_k_is_right_if_ct_divides_k(k: int):
+    """ERRATA 8.4: the mistake shows at the wrap only."""
+    assert {verdict(partial(CountsModuloK, k=k), seed) for seed in range(60)} == {"good"}
+
+
+def test_taking_acks_at_once_makes_no_difference_if_nothing_is_discarded():
+    """ERRATA 8.2, and more: not even a packet leaves earlier."""
+    late = 0
+    for seed in range(120):
+        groups = [Group(kind, 3 + seed % 2) for kind in (PakCredit, AcksAtOnce)]
+        for me, _ in zip(*(play(group, Random(seed), 20) for group in groups), strict=True):
+            late += len(groups[0][me]._late)
+            assert groups[0].channels == groups[1].channels, f"seed {seed}"
+            assert groups[0].delivered == groups[1].delivered, f"seed {seed}"
+    assert late > 20, "no ack ever waited"
+
+
+def test_taking_acks_at_once_is_fatal_if_messages_are_discarded():
+    """The remark of section 5.1 needs the rule that acks wait."""
+    outcomes = {
+        kind: {verdict(partial(kind, ct=2, wr=1), seed, ticks=0.1) for seed in range(60)}
+        for kind in (PakCredit, AcksAtOnce, LenientAcksAtOnce)
+    }
+    assert outcomes == {
+        PakCredit: {"good"},
+        AcksAtOnce: {"good", "refused"},
+        LenientAcksAtOnce: {"good", "stuck"},
+    }
+
+
+def test_fifo_channels_are_needed():
+    """An ack overtakes a message: the window is exceeded, and the message waits for ever."""
+    group = Group(Pak, 3)
+    group.send("p0")
+    group.send("p1")
+    group.hop("p0", "p1")
+    group.hop("p0", "p2")
+    assert [packet.kind for packet in group.channels["p1", "p0"]] == ["msg", "ack"]
+    group.hop("p1", "p0", 1)
+    group.hop("p2", "p0")
+    group.send("p0")
+    group.hop("p0", "p2")
+    group.settle()
+    assert group.missing("p2") == {("p1", 1)}
+
+
+# -- the receiver's credit ------------------------------------------------------
+
+
+def test_what_is_beyond_the_receivers_credit_is_discarded_and_sent_again():
+    c = PakCredit("c", ABC, ct=2, wr=1)
+    x, y = Message((1, 0, 0), "x"), Message((1, 1, 0), "y")
+    c.receive("b", x)
+    c.receive("b", y)
+    assert [b.mid for b in c.blocked()] == [1], "y was discarded"
+    c.receive("a", Message((0, 0, 0), "w"))
+    assert [d.payload for d in c.take_deliveries()] == ["w", "x"]
+    assert c.take_packets() == [("a", Ack(1)), ("b", Ack(1))]
+    c.receive("b", x)
+    assert c.take_packets() == [], "known, and acknowledged already"
+    c.receive("b", y)
+    assert c.take_packets() == [("b", Ack(2))]
+    assert c.take_deliveries() == [Delivery("b", 2, "y")]
+
+
+def test_a_gap_that_discarding_left_is_filled():
+    c = PakCredit("c", ABC, ct=4, wr=2)
+    stream = [Message((number != 3, number, 0), number) for number in range(4)]
+    for message in stream[:3]:
+        c.receive("b", message)
+    c.receive("a", Message((0, 0, 0), "w"))
+    assert [d.payload for d in c.take_deliveries()] == ["w", 0, 1]
+    c.receive("b", stream[3])
+    assert c.blocked() == [Blocked("b", 4, "c", "receiver", (Wait("predecessor", "b", 3),))]
+    c.receive("b", stream[3])
+    c.receive("b", stream[2])
+    assert [d.payload for d in c.take_deliveries()] == [2, 3]
+
+
+def test_retransmit_sends_each_what_it_has_not_acknowledged():
+    a = PakCredit("a", ABC, ct=3, wr=1)
+    for payload in "xyz":
+        a.send(OTHERS, payload)
+    _, (_, x), (_, y), _, (_, z), _ = a.take_packets()[1:] + [(None, None)]
+    a.receive("b", Ack(1))
+    a.receive("c", Ack(1))
+    a.receive("c", Ack(2))
+    a.retransmit()
+    packets = a.take_packets()
+    assert packets == [("b", y), ("b", z), ("c", z)]
+    assert x not in [packet for _, packet in packets]
+    a.receive("b", Ack(2))
+    a.receive("b", Ack(3))
+    a.receive("c", Ack(3))
+    a.retransmit()
+    assert a.take_packets() == []
+    assert a.idle
+
+
+def test_nothing_is_sent_again_if_nothing_is_discarded():
+    a = PakCredit("a", ABC)
+    a.send(OTHERS, "x")
+    a.take_packets()
+    a.retransmit()
+    assert a.take_packets() == []
+
+
+# -- as values ------------------------------------------------------------------
+
+
+def test_footprint():
+    a = PakCredit("a", ABC)
+    state = 3 + 1 + 2 * 2 + 2
+    assert a.footprint() == (state, {"msg": 3, "ack": 1})
+    a.receive("b", Message((0, 0, 1), "x"))
+    assert a.footprint().state == state + 4
+    for payload in "xyz":
+        a.send(OTHERS, payload)
+    assert a.footprint().state == state + 4, "neither flight nor buffer has metadata"
+    a.receive("b", Ack(1))
+    assert a.footprint().state == state + 4 + 2
+    assert {packet.integers for _, packet in a.take_packets()} == {3}
+    assert Ack(1).integers == 1
+    a = PakCredit("a", ABC, ct=3, wr=1)
+    a.send(OTHERS, "x")
+    a.send(OTHERS, "y")
+    assert a.footprint().state == state + 2 * 3
+
+
+@variants
+def test_copies_are_independent_and_equal_until_they_part(variant: str):
+    """At a random point of a random run each endpoint is copied; both then get the same."""
+    for seed in range(8):
+        rng = Random(seed)
+        group = Group(VARIANTS[variant], 4)
+        run = play(group, rng, 16, ticks=ticks(variant))
+        for _ in range(rng.randint(5, 50)):
+            next(run, None)
+        group.react = None
+        twins = {name: copy.copy(endpoint) for name, endpoint in group.endpoints.items()}
+        assert twins == group.endpoints
+        for name, twin in twins.items():
+            frozen = (hash(twin), repr(twin), twin.footprint(), twin.blocked())
+            assert hash(group[name]) == frozen[0]
+            for link in list(group.channels):
+                if link[1] == name and group.channels[link]:
+                    packet = group.channels[link][0]
+                    twin.receive(link[0], packet)
+                    assert twin != group[name]
+                    again = copy.copy(group[name])
+                    again.receive(link[0], packet)
+                    assert again == twin
+                    assert hash(again) == hash(twin)
+                    twin = copy.copy(group[name])
+            assert (hash(twin), repr(twin), twin.footprint(), twin.blocked()) == frozen
+
+
+def test_options_are_part_of_the_state():
+    kinds = [PakCredit("a", ABC), PakCredit("a", ABC, k=6), PakCredit("a", ABC, wr=1)]
+    assert len({*kinds, PakNak("a", ABC), Pak("a", ABC)}) == 5
+
+
+@pytest.mark.parametrize("packet", [Message((0, 2, 1), ("any", "thing")), Ack(0)])
+def test_packets_survive_pickling(packet: Packet):
+    assert pickle.loads(pickle.dumps(packet)) == packet
+
+
+# -- bad input ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "packet"),
+    [
+        ("b", BssMessage(1, (0, 0), "of another protocol")),
+        ("b", ("ack", 1)),
+        ("b", Message((0, 1), "too short")),
+        ("b", Message((0, 1, 0, 0), "too long")),
+        ("b", Message((0, 7, 0), "not modulo k")),
+        ("b", Message((0, 1, 7), "not modulo k")),
+        ("b", Message((0, 0, 0), "b's first once more")),
+        ("b", Message((0, 2, 0), "b's third before its second")),
+        ("b", Message((3, 1, 0), "a has released two only")),
+        ("b", Message((6, 1, 0), "less than nothing from a")),
+        ("b", Message((0, 1, 3), "more from c than its credit")),
+        ("b", Message((0, 1, 6), "less than nothing from c")),
+        ("c", Message((0, 0, 0), "c's first once more")),
+        ("b", Ack(2)),
+        ("b", Ack(0)),
+        ("b", Ack(4)),
+        ("b", Ack(8)),
+        ("c", Ack(2)),
+        ("a", Ack(1)),
+        ("d", Ack(1)),
+        ("d", Message((0, 0, 0), "from a stranger")),
+    ],
+)
+def test_what_no_correct_peer_could_send(source: str, packet: Packet):
+    """ct = 2, k = 7; a has released two, c acked one, b's first is here, c's first waits."""
+    a = PakCredit("a", ABC, k=7)
+    a.send(OTHERS, "x")
+    a.send(OTHERS, "y")
+    a.receive("b", Message((0, 0, 0), "first"))
+    a.receive("c", Message((0, 2, 0), "waits"))
+    a.receive("c", Ack(1))
+    if source == "c" and packet == Ack(2):
+        a.receive("c", Ack(2))
+    before = copy.copy(a)
+    with pytest.raises(RemoteProtocolError):
+        a.receive(source, packet)
+    assert a == before
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        Message((0, 4, 0), "beyond the credit of b"),
+        Message((0, 3, 0), "skips the third"),
+        Message((0, 1, 0), "not what b sent as its second"),
+        Message((0, 6, 0), "as old as nothing of b can be"),
+    ],
+)
+def test_what_no_correct_peer_could_send_again(packet: Packet):
+    """With a receiver's credit, where duplicates are normal."""
+    a = PakCredit("a", ABC, ct=3, wr=2)
+    a.receive("b", Message((0, 0, 1), "first"))
+    a.receive("b", Message((0, 1, 1), "second"))
+    before = copy.copy(a)
+    with pytest.raises(RemoteProtocolError):
+        a.receive("b", packet)
+    assert a == before
+    a.receive("b", Message((0, 1, 1), "second"))
+    assert a == before
+
+
+def test_an_ack_that_nak_does_not_ask_for():
+    a = PakNak("a", ABC)
+    a.send(OTHERS, "x")
+    before = copy.copy(a)
+    for number in range(5):
+        with pytest.raises(RemoteProtocolError):
+            a.receive("b", Ack(number))
+    assert a == before
+
+
+@pytest.mark.parametrize("vt", [[0, 0], (0, -1), (0, True), (0, "1"), None])
+def test_malformed_packets(vt):
+    with pytest.raises(RemoteProtocolError):
+        Message(vt, "x")
+    with pytest.raises(RemoteProtocolError):
+        Ack(vt)
+
+
+@pytest.mark.parametrize("to", [[], "b", ["b"], ["a"], ["b", "c", "d"]])
+def test_only_broadcasts(to):
+    a = PakCredit("a", ABC)
+    before = copy.copy(a)
+    with pytest.raises(LocalProtocolError):
+        a.send(to, "x")
+    assert a == before
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(Pak, k=2),
+        partial(PakCredit, ct=2, k=4),
+        partial(PakNak, ct=3, k=6),
+        partial(PakCredit, ct=0),
+        partial(PakCredit, ct="2"),
+        partial(PakCredit, ct=True),
+        partial(PakCredit, k=7.0),
+        partial(PakCredit, wr=0),
+        partial(PakCredit, ct=2, wr=3),
+    ],
+)
+def test_options_out_of_range(make):
+    with pytest.raises(LocalProtocolError):
+        make("a", ABC)
+
+
+@variants
+def test_a_group_of_one(variant: str):
+    alone = VARIANTS[variant]("a", ["a"])
+    for number in range(1, 9):
+        assert alone.send("a", "x") == number
+    assert len(alone.take_deliveries()) == 8
+    alone.retransmit()
+    assert alone.blocked() == []
