@@ -75,3 +75,10 @@ def test_copies_and_state():
     assert len(held.blocked("me")) == 1
     assert held.footprint() == 1 + 2
     assert twin.footprint() == 0
+
+
+def test_copy_of_what_is_ready():
+    held = Held()
+    held.hold("a", packet(1), [])
+    twin = held.copy()
+    assert taken(twin) == taken(held) == [("a", 1)]

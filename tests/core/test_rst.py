@@ -301,6 +301,7 @@ LIES = {
     "sent before its predecessors": ("a", message(a=(0, 6, 9))),
     "I never sent that": ("a", message(b=(3, 0, 0))),
     "I never sent that to c": ("a", message(b=(2, 0, 1))),
+    "a forgot what it sent": ("a", message(a=(0, 1, 2))),
     "a forgot what it sent me": ("a", message(a=(0, 1, 4))),
     "a forgot what it sent to c": ("a", message(a=(0, 6, 0))),
     "c sent to itself": ("a", message(c=(1, 0, 1))),

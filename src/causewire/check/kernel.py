@@ -77,7 +77,7 @@ _NEVER = np.iinfo(np.int32).max
 _LANES = 16  # clocks are padded to full vectors of this many numbers
 
 # Places in the array of counters.
-_FREE, _TOP, _VIOLATIONS, _FOUND, _EVERY = range(5)
+_FREE, _VIOLATIONS, _FOUND, _EVERY = range(4)
 
 # A ring in the pool: its size class, where it starts, how many it holds; then
 # room for 4 << class slots.
@@ -93,7 +93,7 @@ class _State(NamedTuple):
     low: Words  # of each process and origin: the lowest undelivered number
     ring: Words  # of each process and origin: where in the pool, or -1
     pool: Words
-    empty: Words  # of each size class: a chain of rings that are free, or -1
+    empty: Words  # of each size class: a chain of rings that are free, or -1; the rest
     version: Words  # of each slot: the clock at the send
     number: Words  # of each slot: the number at the origin
     mid: Longs
@@ -104,43 +104,46 @@ class _State(NamedTuple):
 
 
 @compiled
-def _new_ring(s: _State, size: int) -> int:
-    """A ring of a size class, or -1 if the pool is used up."""
-    ring = s.empty[size]
+def _new_ring(pool: Words, empty: Words, size: int) -> int:
+    """A ring of a size class, or -1 if the pool is used up.
+
+    The last entry of `empty` is where the pool's unused part begins.
+    """
+    ring = empty[size]
     if ring >= 0:
-        s.empty[size] = s.pool[ring + _START]
+        empty[size] = pool[ring + _START]
     else:
-        ring = np.int32(s.counters[_TOP])
-        if ring + _HEADER + (4 << size) > s.pool.shape[0]:
+        ring = empty[_CLASSES]
+        if ring + _HEADER + (4 << size) > pool.shape[0]:
             return np.int32(-1)
-        s.counters[_TOP] += _HEADER + (4 << size)
-    s.pool[ring + _CLASS] = size
-    s.pool[ring + _START] = 0
-    s.pool[ring + _COUNT] = 0
+        empty[_CLASSES] += _HEADER + (4 << size)
+    pool[ring + _CLASS] = size
+    pool[ring + _START] = 0
+    pool[ring + _COUNT] = 0
     return ring
 
 
 @compiled
-def _free_ring(s: _State, ring: int) -> None:
-    size = s.pool[ring + _CLASS]
-    s.pool[ring + _START] = s.empty[size]
-    s.empty[size] = ring
+def _free_ring(pool: Words, empty: Words, ring: int) -> None:
+    size = pool[ring + _CLASS]
+    pool[ring + _START] = empty[size]
+    empty[size] = ring
 
 
 @compiled
-def _slot_at(s: _State, ring: int, k: int) -> int:
+def _slot_at(pool: Words, ring: int, k: int) -> int:
     """The k-th slot of a ring."""
-    mask = (4 << s.pool[ring + _CLASS]) - 1
-    return s.pool[ring + _HEADER + ((s.pool[ring + _START] + k) & mask)]
+    mask = (4 << pool[ring + _CLASS]) - 1
+    return pool[ring + _HEADER + ((pool[ring + _START] + k) & mask)]
 
 
 @compiled
-def _up_to(s: _State, ring: int, number: int) -> int:
+def _up_to(pool: Words, numbers: Words, ring: int, number: int) -> int:
     """How many messages in a ring have at most this number."""
-    low, high = 0, s.pool[ring + _COUNT]
+    low, high = 0, np.int64(pool[ring + _COUNT])
     while low < high:
-        middle = (low + high) // 2
-        if s.number[_slot_at(s, ring, middle)] <= number:
+        middle = (low + high) >> 1
+        if numbers[_slot_at(pool, ring, middle)] <= number:
             low = middle + 1
         else:
             high = middle
@@ -148,86 +151,89 @@ def _up_to(s: _State, ring: int, number: int) -> int:
 
 
 @compiled
-def _push(s: _State, d: int, lane: int, slot: int) -> bool:
-    """Add a message that was sent to d; False if the pool is used up."""
-    number = s.number[slot]
-    ring = s.ring[d, lane]
+def _push(pool: Words, empty: Words, ring: int, slot: int) -> int:
+    """Add a slot at the end; returns the ring, which may be another now.
+
+    -1 if the pool is used up. Adding the same slot again changes nothing: a
+    destination may be named twice, and after -1 all is tried again.
+    """
     if ring < 0:
-        ring = _new_ring(s, 0)
+        ring = _new_ring(pool, empty, 0)
         if ring < 0:
-            return False
-        s.ring[d, lane] = ring
-        s.low[d, lane] = number
-    count = s.pool[ring + _COUNT]
-    if count > 0 and _slot_at(s, ring, count - 1) == slot:
-        return True  # a destination named twice, or asked for a second time
-    size = s.pool[ring + _CLASS]
+            return ring
+    count = pool[ring + _COUNT]
+    if count > 0 and _slot_at(pool, ring, count - 1) == slot:
+        return ring
+    size = pool[ring + _CLASS]
     if count == 4 << size:
-        larger = _new_ring(s, size + 1)
+        larger = _new_ring(pool, empty, size + 1)
         if larger < 0:
-            return False
+            return larger
         for k in range(count):
-            s.pool[larger + _HEADER + k] = _slot_at(s, ring, k)
-        _free_ring(s, ring)
+            pool[larger + _HEADER + k] = _slot_at(pool, ring, k)
+        _free_ring(pool, empty, ring)
         ring = larger
-        s.ring[d, lane] = ring
-    mask = (4 << s.pool[ring + _CLASS]) - 1
-    s.pool[ring + _HEADER + ((s.pool[ring + _START] + count) & mask)] = slot
-    s.pool[ring + _COUNT] = count + 1
-    return True
+    mask = (4 << pool[ring + _CLASS]) - 1
+    pool[ring + _HEADER + ((pool[ring + _START] + count) & mask)] = slot
+    pool[ring + _COUNT] = count + 1
+    return ring
 
 
 @compiled
-def _pull(s: _State, d: int, lane: int, slot: int) -> None:
-    """Take out a message that was delivered at d."""
-    ring = s.ring[d, lane]
+def _pull(pool: Words, empty: Words, numbers: Words, ring: int, slot: int) -> int:
+    """Take a slot out; returns the ring, or -1 if it was the last and is gone."""
     base = ring + _HEADER
-    mask = (4 << s.pool[ring + _CLASS]) - 1
-    start = s.pool[ring + _START]
-    count = s.pool[ring + _COUNT] - 1
+    mask = (4 << pool[ring + _CLASS]) - 1
+    start = np.int64(pool[ring + _START])
+    count = np.int64(pool[ring + _COUNT]) - 1
+    if count == 0:
+        _free_ring(pool, empty, ring)
+        return np.int32(-1)
     at = 0
-    if s.pool[base + start] != slot:
-        at = _up_to(s, ring, s.number[slot]) - 1
+    if pool[base + start] != slot:
+        at = _up_to(pool, numbers, ring, numbers[slot]) - 1
     if at < count - at:
         for k in range(at, 0, -1):
-            s.pool[base + ((start + k) & mask)] = s.pool[base + ((start + k - 1) & mask)]
-        start = (start + 1) & mask
-        s.pool[ring + _START] = start
+            pool[base + ((start + k) & mask)] = pool[base + ((start + k - 1) & mask)]
+        pool[ring + _START] = (start + 1) & mask
     else:
         for k in range(at, count):
-            s.pool[base + ((start + k) & mask)] = s.pool[base + ((start + k + 1) & mask)]
-    s.pool[ring + _COUNT] = count
-    if count:
-        s.low[d, lane] = s.number[s.pool[base + start]]
-    else:
-        s.low[d, lane] = _NEVER
-        s.ring[d, lane] = -1
-        _free_ring(s, ring)
+            pool[base + ((start + k) & mask)] = pool[base + ((start + k + 1) & mask)]
+    pool[ring + _COUNT] = count
+    return ring
+
+
+# Clocks are indexed by row and lane, not through views of their rows: to make
+# a view costs more than to merge a hundred lanes.
 
 
 @compiled
-def _merge(s: _State, theirs: int, mine: int, result: int, d: int, lanes: int) -> bool:
-    """The maximum of two clocks; whether theirs knows of something undelivered at d.
-
-    Indexed by rows, not by views of them: a view costs more than 100 lanes do.
-    """
+def _merge(
+    versions: Words, low: Words, theirs: int, mine: int, result: int, d: int, lanes: int
+) -> bool:
+    """The maximum of two clocks; whether theirs knows of something undelivered at d."""
     ahead = False
     for i in range(lanes):
-        known = s.versions[theirs, i]
-        s.versions[result, i] = max(known, s.versions[mine, i])
-        ahead |= s.low[d, i] <= known
+        known = versions[theirs, i]
+        versions[result, i] = max(known, versions[mine, i])
+        ahead |= low[d, i] <= known
     return ahead
 
 
 @compiled
-def _merge_in_place(s: _State, theirs: int, mine: int, d: int, lanes: int) -> bool:
-    """The same where nobody refers to the old clock (and compiled apart, because
-    a result that overlaps an operand would keep the loop from being vectorised)."""
+def _merge_in_place(
+    versions: Words, low: Words, theirs: int, mine: int, d: int, lanes: int
+) -> bool:
+    """The same where nobody else refers to the old clock.
+
+    Apart, because a result that may overlap an operand keeps the compiler from
+    using vector instructions.
+    """
     ahead = False
     for i in range(lanes):
-        known = s.versions[theirs, i]
-        s.versions[mine, i] = max(known, s.versions[mine, i])
-        ahead |= s.low[d, i] <= known
+        known = versions[theirs, i]
+        versions[mine, i] = max(known, versions[mine, i])
+        ahead |= low[d, i] <= known
     return ahead
 
 
@@ -240,11 +246,11 @@ def _overtaken(s: _State, c: Columns, t: int, position: int, slot: int, lo: int,
         if s.low[d, i] > s.versions[theirs, i]:
             continue
         ring = s.ring[d, i]
-        overtaken = _up_to(s, ring, s.versions[theirs, i])
+        overtaken = _up_to(s.pool, s.number, ring, s.versions[theirs, i])
         s.counters[_VIOLATIONS] += overtaken
         k = 0
         while k < overtaken and s.counters[_FOUND] < s.found.shape[0]:
-            first = _slot_at(s, ring, k)
+            first = _slot_at(s.pool, ring, k)
             k += 1
             if s.shown[first] and not s.counters[_EVERY]:
                 continue
@@ -270,59 +276,75 @@ def _advance(
 
     `lo` to `hi` are the origins of the block, `lanes` their number, padded.
     """
-    for t in range(start, c.kind.shape[0]):
-        slot = m.slot[t]
+    # Local names, so that the loop does not count references to the arrays.
+    kind, process, origins, mids = c.kind, c.process, c.origin, c.mid
+    firsts, peers = c.first, c.peers
+    slots, numbers, last = m.slot, m.number, m.last
+    versions, shared, free, current = s.versions, s.shared, s.free, s.current
+    low, rings, pool, empty = s.low, s.ring, s.pool, s.empty
+    version, number, mid, sent, shown = s.version, s.number, s.mid, s.sent, s.shown
+    top = s.counters[_FREE]
+    for t in range(start, kind.shape[0]):
+        slot = slots[t]
         if slot < 0:
             continue
-        origin = c.origin[t]
+        origin = origins[t]
         lane = origin - lo
         ours = lo <= origin < hi
-        if c.kind[t] == SEND:
-            s.number[slot] = m.number[t]
+        if kind[t] == SEND:
+            number[slot] = numbers[t]
             if ours:
-                for k in range(c.first[t], c.first[t + 1]):
-                    if not _push(s, c.peers[k], lane, slot):
+                for k in range(firsts[t], firsts[t + 1]):
+                    d = peers[k]
+                    ring = _push(pool, empty, rings[d, lane], slot)
+                    if ring < 0:
+                        s.counters[_FREE] = top
                         return t, _POOL
-                s.mid[slot] = c.mid[t]
-                s.shown[slot] = 0
-            s.sent[slot] = position + t
-            version = s.current[origin]
-            s.version[slot] = version
-            s.shared[version] += 1
+                    if rings[d, lane] < 0:
+                        low[d, lane] = numbers[t]
+                    rings[d, lane] = ring
+                mid[slot] = mids[t]
+                shown[slot] = 0
+            sent[slot] = position + t
+            version[slot] = current[origin]
+            shared[current[origin]] += 1
             continue
-        d = c.process[t]
-        mine = s.current[d]
-        alone = s.shared[mine] == 1
-        if not alone and s.counters[_FREE] == 0:
+        d = process[t]
+        mine = current[d]
+        alone = shared[mine] == 1
+        if not alone and top == 0:
+            s.counters[_FREE] = top
             return t, _VERSIONS
-        theirs = s.version[slot]
-        number = m.number[t]
+        theirs = version[slot]
         kept = np.int32(0)
         if ours:
-            _pull(s, d, lane, slot)
-            kept = s.versions[theirs, lane]
-            s.versions[theirs, lane] = number - 1
+            ring = _pull(pool, empty, number, rings[d, lane], slot)
+            rings[d, lane] = ring
+            low[d, lane] = _NEVER if ring < 0 else number[_slot_at(pool, ring, 0)]
+            kept = versions[theirs, lane]
+            versions[theirs, lane] = numbers[t] - 1
         if alone:
-            ahead = _merge_in_place(s, theirs, mine, d, lanes)
+            ahead = _merge_in_place(versions, low, theirs, mine, d, lanes)
         else:
-            s.counters[_FREE] -= 1
-            result = s.free[s.counters[_FREE]]
-            ahead = _merge(s, theirs, mine, result, d, lanes)
-            s.shared[mine] -= 1
-            s.shared[result] = 1
-            s.current[d] = result
+            top -= 1
+            result = free[top]
+            ahead = _merge(versions, low, theirs, mine, result, d, lanes)
+            shared[mine] -= 1
+            shared[result] = 1
+            current[d] = result
             mine = result
         if ahead:
             _overtaken(s, c, t, position, slot, lo, lanes)
         if ours:
-            s.versions[theirs, lane] = kept
-            s.versions[mine, lane] = max(s.versions[mine, lane], number)
-        if m.last[t]:
-            s.shared[theirs] -= 1
-            if s.shared[theirs] == 0:
-                s.free[s.counters[_FREE]] = theirs
-                s.counters[_FREE] += 1
-    return c.kind.shape[0], _DONE
+            versions[theirs, lane] = kept
+            versions[mine, lane] = max(versions[mine, lane], numbers[t])
+        if last[t]:
+            shared[theirs] -= 1
+            if shared[theirs] == 0:
+                free[top] = theirs
+                top += 1
+    s.counters[_FREE] = top
+    return kind.shape[0], _DONE
 
 
 class Kernel:
@@ -361,14 +383,14 @@ class Kernel:
             np.zeros((0, 0), np.int32),
             np.zeros((0, 0), np.int32),
             np.zeros(1024, np.int32),
-            np.full(_CLASSES, -1, np.int32),
+            np.array([-1] * _CLASSES + [0], np.int32),
             np.zeros(size, np.int32),
             np.zeros(size, np.int32),
             np.zeros(size, np.int64),
             np.zeros(size, np.int64),
             np.zeros(size, np.int32),
             np.empty((examples, len(FOUND_FIELDS)), np.int64),
-            np.array([0, 0, 0, 0, every], np.int64),
+            np.array([0, 0, 0, every], np.int64),
         )
 
     def feed(self, columns: Columns, processes: int, position: int = 0) -> None:

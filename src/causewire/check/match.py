@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .columns import OTHER, SEND, Columns
+from .columns import DELIVER, OTHER, Columns
 from .compiled import Bytes, Longs, Words, compiled
 
 __all__ = ["FOREIGN_SEND", "ODD_FIELDS", "UNMATCHED", "Matched", "Matcher", "OrderError", "place_of"]
@@ -129,15 +129,13 @@ def _rehash(old: Longs, new: Longs) -> None:
 
 
 @compiled
-def _set_aside(s: _State, position: int, c: Columns, t: int, why: int) -> None:
-    k = s.counters[_SET_ASIDE]
-    s.counters[_SET_ASIDE] = k + 1
-    s.odd[k, 0] = position + t
-    s.odd[k, 1] = c.process[t]
-    s.odd[k, 2] = c.seq[t]
-    s.odd[k, 3] = c.origin[t]
-    s.odd[k, 4] = c.mid[t]
-    s.odd[k, 5] = why
+def _set_aside(odd: Longs, k: int, position: int, c: Columns, t: int, why: int) -> None:
+    odd[k, 0] = position + t
+    odd[k, 1] = c.process[t]
+    odd[k, 2] = c.seq[t]
+    odd[k, 3] = c.origin[t]
+    odd[k, 4] = c.mid[t]
+    odd[k, 5] = why
 
 
 @compiled
@@ -145,68 +143,85 @@ def _match(
     s: _State, c: Columns, out: Matched, start: int, position: int, unique: bool
 ) -> tuple[int, int]:
     """Go on from row `start`; returns the row at which it stopped, and what for."""
-    for t in range(start, c.kind.shape[0]):
-        kind = c.kind[t]
-        out.slot[t] = -1
-        if kind == OTHER:
+    # Local names, so that the loop does not count references to the arrays.
+    kinds, processes, seqs, origins, mids = c.kind, c.process, c.seq, c.origin, c.mid
+    firsts, peers = c.first, c.peers
+    slots, numbers, last = out.slot, out.number, out.last
+    last_seq, last_mid, sent, table = s.seq, s.mid, s.sent, s.table
+    pending, number, free, odd = s.pending, s.number, s.free, s.odd
+    top, in_flight = s.counters[_FREE], s.counters[_COPIES]
+    set_aside, messages = s.counters[_SET_ASIDE], s.counters[_MESSAGES]
+    why = _DONE
+    t = start
+    while t < kinds.shape[0]:
+        slots[t] = -1
+        if kinds[t] == OTHER:
+            t += 1
             continue
-        p = c.process[t]
-        if c.seq[t] <= s.seq[p]:
-            return t, _ORDER
-        if s.counters[_SET_ASIDE] == s.odd.shape[0]:
-            return t, _ODD
-        origin = np.int64(c.origin[t])
-        mid = c.mid[t]
-        if kind == SEND:
-            if origin != p:
-                s.seq[p] = c.seq[t]
-                _set_aside(s, position, c, t, FOREIGN_SEND)
-                continue
-            if mid <= s.mid[p] and not unique:
-                return t, _ORDER
-            copies = c.first[t + 1] - c.first[t]
-            if s.counters[_FREE] == 0:
-                return t, _SLOTS
-            if 2 * (s.counters[_COPIES] + copies) > s.table.shape[0]:
-                return t, _TABLE
-            s.seq[p] = c.seq[t]
-            s.mid[p] = mid
-            s.sent[p] += 1
-            s.counters[_MESSAGES] += 1
-            slot = s.free[s.counters[_FREE] - 1]
-            copies = 0
-            for k in range(c.first[t], c.first[t + 1]):
-                pair = origin << 32 | c.peers[k]
-                at = place_of(s.table, mid, pair)
-                if s.table[at, 2] < 0:  # else a destination named twice
-                    s.table[at, 0] = mid
-                    s.table[at, 1] = pair
-                    s.table[at, 2] = slot
-                    copies += 1
-            if copies:
-                s.counters[_FREE] -= 1
-                s.counters[_COPIES] += copies
-                s.pending[slot] = copies
-                s.number[slot] = s.sent[p]
-                out.slot[t] = slot
-                out.number[t] = s.sent[p]
+        p = processes[t]
+        origin = np.int64(origins[t])
+        if seqs[t] <= last_seq[p]:
+            why = _ORDER
+            break
+        if set_aside == odd.shape[0]:
+            why = _ODD
+            break
+        if kinds[t] == DELIVER:
+            at = place_of(table, mids[t], origin << 32 | p)
+            slot = table[at, 2]
+            if slot >= 0:
+                _remove(table, at)
+                in_flight -= 1
+                pending[slot] -= 1
+                slots[t] = slot
+                numbers[t] = number[slot]
+                if pending[slot] == 0:
+                    last[t] = 1
+                    free[top] = slot
+                    top += 1
+            else:
+                _set_aside(odd, set_aside, position, c, t, UNMATCHED)
+                set_aside += 1
+        elif origin != p:
+            _set_aside(odd, set_aside, position, c, t, FOREIGN_SEND)
+            set_aside += 1
         else:
-            s.seq[p] = c.seq[t]
-            at = place_of(s.table, mid, origin << 32 | p)
-            slot = s.table[at, 2]
-            if slot < 0:
-                _set_aside(s, position, c, t, UNMATCHED)
-                continue
-            _remove(s.table, at)
-            s.counters[_COPIES] -= 1
-            s.pending[slot] -= 1
-            out.slot[t] = slot
-            out.number[t] = s.number[slot]
-            out.last[t] = s.pending[slot] == 0
-            if s.pending[slot] == 0:
-                s.free[s.counters[_FREE]] = slot
-                s.counters[_FREE] += 1
-    return c.kind.shape[0], _DONE
+            if mids[t] <= last_mid[p] and not unique:
+                why = _ORDER
+                break
+            if top == 0:
+                why = _SLOTS
+                break
+            if 2 * (in_flight + firsts[t + 1] - firsts[t]) > table.shape[0]:
+                why = _TABLE
+                break
+            last_mid[p] = mids[t]
+            sent[p] += 1
+            messages += 1
+            slot = free[top - 1]
+            copies = 0
+            for k in range(firsts[t], firsts[t + 1]):
+                pair = origin << 32 | peers[k]
+                at = place_of(table, mids[t], pair)
+                if table[at, 2] < 0:  # else it is a destination named twice
+                    table[at, 0] = mids[t]
+                    table[at, 1] = pair
+                    table[at, 2] = slot
+                    copies += 1
+            if copies > 0:
+                top -= 1
+                in_flight += copies
+                pending[slot] = copies
+                number[slot] = sent[p]
+                slots[t] = slot
+                numbers[t] = sent[p]
+        last_seq[p] = seqs[t]
+        t += 1
+    s.counters[_FREE] = top
+    s.counters[_COPIES] = in_flight
+    s.counters[_SET_ASIDE] = set_aside
+    s.counters[_MESSAGES] = messages
+    return t, why
 
 
 class Matcher:
@@ -214,7 +229,6 @@ class Matcher:
 
     def __init__(self, *, unique: bool = False) -> None:
         self._unique = unique
-        self._processes = 0
         self.slots = 64
         table = np.zeros((256, 3), np.int64)
         table[:, 2] = -1

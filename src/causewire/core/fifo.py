@@ -245,7 +245,7 @@ class Fifo(FifoEndpoint[Peer]):
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is str and to and to != self.me:
             mid = self._mid = self._mid + 1
-            self._release(to, mid, payload)  # type: ignore[arg-type]
+            self._release(to, mid, payload)
             return mid
         names = destinations(to)
         mid = self._mid = self._mid + 1

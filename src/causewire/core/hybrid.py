@@ -180,7 +180,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is str and to and to != self.me:
             mid = self._mid = self._mid + 1
-            self._unicast(to, mid, payload)  # type: ignore[arg-type]
+            self._unicast(to, mid, payload)
             return mid
         names = destinations(to)
         others = tuple([name for name in names if name != self.me])

@@ -4,7 +4,8 @@
 processes that need not know of each other beforehand, over a reliable network
 that may delay and reorder at will and may duplicate. Nothing waits longer than
 causality demands, and among the protocols of which that holds it carries and
-keeps the least: no redundant information (Definition 5).
+keeps the least: no redundant information (Definition 5). That is counted in
+facts, as follows; the encoding has a price of its own (see below).
 
 **Facts and where they end.** The unit of information is the fact "d is a
 destination of M(i,a)", where a is the sender's clock: here the `mid`, so (i,a)
@@ -24,8 +25,10 @@ destinations left is left out if there is a later one of the same sender; so an
 entry that is absent while a later one of its sender is there says "none left".
 The newest entry of each sender stays even if it is empty: it tells up to where
 that reading goes. This is how the end of a fact spreads without being told, and
-dropping those last empty entries, or misreading them, is safe but costs the
-optimality (ERRATA 7.5).
+dropping those last empty entries, or misreading them, is safe but makes facts
+outlive their end (ERRATA 7.5). They take space themselves, though: where nearly
+all is multicast widely, packets without them can be a little smaller, for all
+the redundant facts in them.
 
     invariant   LOG holds exactly the facts about my causal past to which neither
                 PC1 nor PC2 applies, and the newest entry of each sender in it.
@@ -57,11 +60,10 @@ optimality (ERRATA 7.5).
     start, so Dests never has the sender.
 *   *Duplicates* are recognised, by SR or in the receive buffer, and dropped.
 *   The lookahead of the second note of 4.5 (run RCV(4-5) on a message that cannot
-    be delivered yet) is left out, because it is wrong: O_M has been rid of what
-    the message itself takes over by PC2, so running RCV(4) on it before RCV(3)
-    has entered the message makes the process forget facts and not wait for
-    their successor. Entering the message too would be safe, but then later
-    sends depend on what was never delivered here.
+    be delivered yet) is left out, because it violates causal order: O_M has been
+    rid of the facts that the message itself takes over by PC2, and it is RCV(3)
+    that enters the message. Without it, a process forgets those facts and does
+    not learn of their successor; its next message to d overtakes M(i,a).
 
 **Options.** All members of a system use the same ones.
 

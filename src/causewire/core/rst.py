@@ -159,11 +159,13 @@ class Rst(GroupEndpoint):
             raise RemoteProtocolError(f"{source!r} sent message {mid} after {max(matrix[k])}")
         duplicate: bool = mid <= self._matrix[k][self._my_index]
         for i, (mine, theirs) in enumerate(zip(self._matrix, matrix, strict=True)):
+            if mine == theirs:
+                continue
             # Of k, a new message knows more than I do; of me, nobody does.
             older, newer = mine, theirs
             if i == self._my_index or (i == k and duplicate) or (i != k and theirs < mine):
                 older, newer = theirs, mine
-            if theirs[i] or (older is not newer and any(map(gt, older, newer))):
+            if theirs[i] or any(map(gt, older, newer)):
                 raise RemoteProtocolError(
                     f"{source!r} says {theirs} of what {self.group[i]!r} sent; "
                     f"here it is known to be {mine}"

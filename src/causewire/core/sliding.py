@@ -32,8 +32,8 @@ K = TypeVar("K", bound=Hashable)
 _CUT = 32
 """Dead slots that are not worth a cut."""
 
-_LARGE = 1024
-"""A table of this size is worth giving back when it has become empty."""
+_LARGE = 256
+"""A dict keeps its table when keys are removed; one this large is made anew."""
 
 
 class SlidingArray(Generic[E]):
@@ -141,9 +141,11 @@ class SlidingMap(Generic[K]):
                 if slot > _CUT and slot * 2 >= len(slots):
                     del slots[:slot]
                     self._base = self.first
+                    if slot > _LARGE:
+                        self._index = dict(self._index)
             else:
                 if len(slots) > _LARGE:
-                    self._index.clear()  # an emptied dict keeps its table until then
+                    self._index = {}
                 slots.clear()
                 self._base = self.first = self.next
         return k

@@ -17,7 +17,7 @@ is to be said:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .. import protocols
@@ -27,7 +27,7 @@ from .faults import Fault, fault
 from .network import Network
 from .process import Processes
 from .recorder import NETWORK
-from .settings import Settings, count, duration, flag, many, one_of, optional, setting, text
+from .settings import Settings, by, duration, flag, integer, many, one_of, optional, text
 from .sizes import Sizes
 from .workloads import Uniform, Workload, workload
 
@@ -62,36 +62,32 @@ def _workload(value: Any, what: str) -> Workload:
     return chosen
 
 
-def _seed(value: Any, what: str) -> int:
-    return count(0)(value, what)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Settings):
     """A run: which protocol, who talks to whom, over what, and what goes wrong."""
 
     label: ClassVar[str] = "run"
-    protocol: str = setting(_protocol)
-    options: Mapping[str, Any] = setting(_options, None)
+    protocol: str = field(metadata=by(_protocol))
+    options: Mapping[str, Any] = field(default_factory=dict, metadata=by(_options))
     """The protocol's own options, by name."""
-    workload: Workload = setting(_workload, Uniform())
-    processes: Processes = setting(_processes, Processes())
-    messages: int | None = setting(optional(count(0)), None)
+    workload: Workload = field(default=Uniform(), metadata=by(_workload))
+    processes: Processes = field(default=Processes(), metadata=by(_processes))
+    messages: int | None = field(default=None, metadata=by(optional(integer(0))))
     """How many messages are sent in all, replies and relays included: 1,000 if not given."""
-    network: Network = setting(one_of(Network), Network())
-    sizes: Sizes = setting(one_of(Sizes), Sizes())
-    faults: tuple[Fault, ...] = setting(many(fault), ())
-    retransmission: int | None = setting(optional(duration), None)
+    network: Network = field(default=Network(), metadata=by(one_of(Network)))
+    sizes: Sizes = field(default=Sizes(), metadata=by(one_of(Sizes)))
+    faults: tuple[Fault, ...] = field(default=(), metadata=by(many(fault)))
+    retransmission: int | None = field(default=None, metadata=by(optional(duration)))
     """The period of `retransmit`, and the age at which a message is sent again.
 
     If not given, four times the longest latency to be expected.
     """
-    patience: int = setting(count(1), 64)
+    patience: int = field(default=64, metadata=by(integer(1)))
     """Periods without any delivery after which nothing is sent again."""
-    until: int | None = setting(optional(duration), None)
+    until: int | None = field(default=None, metadata=by(optional(duration)))
     """End the run at this time, whatever is left to do."""
-    seed: int = setting(_seed, 0)
-    allow_worse_network: bool = setting(flag, False)
+    seed: int = field(default=0, metadata=by(integer(0)))
+    allow_worse_network: bool = field(default=False, metadata=by(flag))
     """Run the protocol on a network that it does not claim to bear."""
 
     def check(self) -> None:
@@ -148,7 +144,7 @@ class Config(Settings):
         for reach in self.workload.reach(names):
             if reach == everybody and protocol.broadcast:
                 continue
-            if reach <= 1 and protocol.unicast or reach > 1 and protocol.multicast:
+            if protocol.unicast if reach <= 1 else protocol.multicast:
                 continue
             can = "only broadcasts" if not protocol.unicast else "has no multicast"
             raise SimulationError(

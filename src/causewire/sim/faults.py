@@ -30,11 +30,11 @@ summary of the run says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .errors import SimulationError
-from .settings import Settings, count, duration, flag, many, number, one_of, setting, text
+from .settings import Settings, by, duration, flag, integer, many, number, one_of, text
 
 __all__ = [
     "Crash",
@@ -55,7 +55,7 @@ Matcher = Callable[[int, int], bool]
 
 def _who(value: Any, what: str) -> Who:
     if type(value) is int:
-        return count(0)(value, what)
+        return integer(0)(value, what)
     return text(value, what)
 
 
@@ -68,7 +68,7 @@ def _pair(value: Any, what: str) -> tuple[Who, Who]:
 
 def _sides(value: Any, what: str) -> int | tuple[tuple[Who, ...], ...]:
     if type(value) is int:
-        return count(2)(value, what)
+        return integer(2)(value, what)
     return many(many(_who))(value, what)
 
 
@@ -77,8 +77,8 @@ class Fault(Settings):
     """Something that happens to the network at one moment."""
 
     kind: ClassVar[str]
-    at: int = setting(duration)
-    name: str = setting(text, "")
+    at: int = field(metadata=by(duration))
+    name: str = field(default="", metadata=by(text))
 
     @property
     def cuts(self) -> bool:
@@ -90,10 +90,10 @@ class Fault(Settings):
 class LinkFault(Fault):
     """A fault that lasts, on some links or on all."""
 
-    sides: int | tuple[tuple[Who, ...], ...] = setting(_sides, ())
-    links: tuple[tuple[Who, Who], ...] = setting(many(_pair), ())
-    processes: tuple[Who, ...] = setting(many(_who), ())
-    oneway: bool = setting(flag, False)
+    sides: int | tuple[tuple[Who, ...], ...] = field(default=(), metadata=by(_sides))
+    links: tuple[tuple[Who, Who], ...] = field(default=(), metadata=by(many(_pair)))
+    processes: tuple[Who, ...] = field(default=(), metadata=by(many(_who)))
+    oneway: bool = field(default=False, metadata=by(flag))
 
     def check(self) -> None:
         given = [name for name in ("sides", "links", "processes") if getattr(self, name)]
@@ -176,7 +176,7 @@ class Slow(LinkFault):
 
     label: ClassVar[str] = "slow"
     kind: ClassVar[str] = "slow"
-    factor: float = setting(number(0, 1e6))
+    factor: float = field(metadata=by(number(0, 1e6)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

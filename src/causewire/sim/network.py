@@ -21,12 +21,12 @@ so that rounding never adds up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import SimulationError
 from .faults import Fault, Release, Timeline
-from .settings import Settings, choice, flag, many, one_of, optional, rate, setting, share, text
+from .settings import Settings, by, choice, data_rate, flag, fraction, many, one_of, optional, text
 from .times import Time, Uniform, time
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class Regions(Settings):
 
     label: ClassVar[str] = "regions"
     kind: ClassVar[str] = "regions"
-    names: tuple[str, ...] = setting(many(text))
-    matrix: tuple[tuple[Time, ...], ...] = setting(many(_row))
-    place: Mapping[str, str] | None = setting(optional(_place), None)
+    names: tuple[str, ...] = field(metadata=by(many(text)))
+    matrix: tuple[tuple[Time, ...], ...] = field(metadata=by(many(_row)))
+    place: Mapping[str, str] | None = field(default=None, metadata=by(optional(_place)))
 
     def check(self) -> None:
         n = len(self.names)
@@ -108,14 +108,16 @@ class Network(Settings):
     """
 
     label: ClassVar[str] = "network"
-    latency: Time | Regions = setting(_latency, Uniform(1 * MILLISECOND, 9 * MILLISECOND))
-    bandwidth: int | None = setting(optional(rate), None)
-    shared: str = setting(choice("uplink", "link"), "uplink")
-    loss: float = setting(share, 0.0)
-    duplicate: float = setting(share, 0.0)
-    reorder: float = setting(share, 0.0)
-    reorder_by: Time = setting(time, Uniform(0, 20 * MILLISECOND))
-    fifo: bool | None = setting(optional(flag), None)
+    latency: Time | Regions = field(
+        default=Uniform(1 * MILLISECOND, 9 * MILLISECOND), metadata=by(_latency)
+    )
+    bandwidth: int | None = field(default=None, metadata=by(optional(data_rate)))
+    shared: str = field(default="uplink", metadata=by(choice("uplink", "link")))
+    loss: float = field(default=0.0, metadata=by(fraction))
+    duplicate: float = field(default=0.0, metadata=by(fraction))
+    reorder: float = field(default=0.0, metadata=by(fraction))
+    reorder_by: Time = field(default=Uniform(0, 20 * MILLISECOND), metadata=by(time))
+    fifo: bool | None = field(default=None, metadata=by(optional(flag)))
 
     def check(self) -> None:
         if self.loss == 1:
@@ -135,8 +137,8 @@ class Carrier:
         "_duplicate",
         "_extra",
         "_fifo",
-        "_free",
         "_fixed",
+        "_free",
         "_held",
         "_last",
         "_loss",
@@ -203,7 +205,9 @@ class Carrier:
         """Take a packet of p for q; returns when it has left p altogether."""
         leaves = self._scheduler.now
         if self._bandwidth:
-            leaves = self._transmit(p.index * self._n + q.index if self._per_link else p.index, size)
+            leaves = self._transmit(
+                p.index * self._n + q.index if self._per_link else p.index, size
+            )
         if self._loss and self._random() < self._loss:
             self.lost += 1
             self._drop(p, q, packet)

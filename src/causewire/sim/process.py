@@ -20,18 +20,27 @@ depends on what was delivered up to there and on nothing later.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import SimulationError
-from .settings import Settings, count, flag, many, one_of, optional, setting, share, text
+from .settings import Settings, by, flag, fraction, integer, many, one_of, optional, text
 from .times import Constant, Time, Uniform, time
 
 if TYPE_CHECKING:
     from ..core.endpoint import Endpoint
 
-__all__ = ["Copy", "Jobs", "Message", "Process", "Processes"]
+__all__ = [
+    "DELIVERED",
+    "RECEIVED",
+    "RELEASED",
+    "SENT",
+    "Copy",
+    "Jobs",
+    "Message",
+    "Process",
+    "Processes",
+]
 
 MILLISECOND = 10**6
 
@@ -41,9 +50,9 @@ class Jobs(Settings):
     """Long-running work that some of the messages start at their receivers."""
 
     label: ClassVar[str] = "processes.jobs"
-    share: float = setting(share, 0.1)
-    length: Time = setting(time, Constant(25 * MILLISECOND))
-    blocking: bool = setting(flag, True)
+    share: float = field(default=0.1, metadata=by(fraction))
+    length: Time = field(default=Constant(25 * MILLISECOND), metadata=by(time))
+    blocking: bool = field(default=True, metadata=by(flag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +66,11 @@ class Processes(Settings):
     """
 
     label: ClassVar[str] = "processes"
-    count: int | None = setting(optional(count(1)), None)
-    names: tuple[str, ...] = setting(many(text), ())
-    think: Time = setting(time, Uniform(0, 20 * MILLISECOND))
-    handling: Time = setting(time, Constant(0))
-    jobs: Jobs | None = setting(optional(one_of(Jobs)), None)
+    count: int | None = field(default=None, metadata=by(optional(integer(1))))
+    names: tuple[str, ...] = field(default=(), metadata=by(many(text)))
+    think: Time = field(default=Uniform(0, 20 * MILLISECOND), metadata=by(time))
+    handling: Time = field(default=Constant(0), metadata=by(time))
+    jobs: Jobs | None = field(default=None, metadata=by(optional(one_of(Jobs))))
 
     def check(self) -> None:
         if len(set(self.names)) != len(self.names) or not all(self.names):
@@ -86,14 +95,16 @@ SENT, RELEASED, RECEIVED, DELIVERED = range(4)
 
 
 class Copy:
-    """Where one copy of a message is on its way: the state, and since when."""
+    """Where one copy of a message is on its way to its destination."""
 
-    __slots__ = ("at", "state")
+    __slots__ = ("at", "left", "state")
 
-    def __init__(self, at: int) -> None:
+    def __init__(self) -> None:
         self.state = SENT
-        self.at = at
-        """RELEASED: when it last left its sender. RECEIVED: when it arrived."""
+        self.left = 0
+        """When it last left its sender."""
+        self.at = 0
+        """When it arrived."""
 
 
 class Message(Copy):
@@ -109,7 +120,7 @@ class Message(Copy):
         self, origin: Process, mid: int, sent: int, size: int, job: bool, note: Any
     ) -> None:
         self.state = SENT
-        self.at = sent
+        self.left = 0
         self.origin = origin
         self.mid = mid
         self.sent = sent
@@ -119,10 +130,6 @@ class Message(Copy):
         """The workload's own."""
         self.copies: dict[str, Copy] | None = None
         """By destination, if there are several."""
-
-    def copy_for(self, name: str) -> Copy:
-        """The copy that goes to that process."""
-        return self if self.copies is None else self.copies[name]
 
 
 class Process:
@@ -173,14 +180,9 @@ class Process:
         """Whether its retransmission timer runs."""
         self.busy = False
         """Whether the application is at work."""
-        self.tasks: deque[tuple[Message, str] | None] = deque()
+        self.tasks: deque[Message | None] = deque()
         """What the application has to do next: handle a message, or send (None)."""
         self.seq = 0
         """Rows of the trace."""
         self.clock = 0
         """Lamport time, for the trace."""
-
-
-def make(names: Sequence[str], endpoints: Sequence[Endpoint]) -> list[Process]:
-    """The processes of a run, in order."""
-    return [Process(i, *pair) for i, pair in enumerate(zip(names, endpoints, strict=True))]

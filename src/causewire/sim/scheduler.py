@@ -22,11 +22,12 @@ Event = tuple[int, int, Callable[[Any, Any, Any, Any], None], Any, Any, Any, Any
 class Scheduler:
     """Simulated time, and everything that is still to happen."""
 
-    __slots__ = ("_number", "_queue", "now")
+    __slots__ = ("_queue", "now", "scheduled")
 
     def __init__(self) -> None:
         self.now = 0
-        self._number = 0
+        self.scheduled = 0
+        """How many events there have been so far, those to come included."""
         self._queue: list[Event] = []
 
     def __len__(self) -> int:
@@ -42,7 +43,7 @@ class Scheduler:
         d: Any = None,
     ) -> None:
         """Call `action(a, b, c, d)` when it is `time`."""
-        number = self._number = self._number + 1
+        number = self.scheduled = self.scheduled + 1
         heappush(self._queue, (time, number, action, a, b, c, d))
 
     def run(self, events: int) -> bool:

@@ -7,8 +7,8 @@ takes either form: `Network(latency=Constant(5_000_000))` and
 place for each rule, and whatever exists is valid.
 
     duration    nanoseconds, or "5ms", "1.5s", "250us", "10ns", "2min"
-    size        bytes, or "4kB", "1MB", "64KiB"
-    rate        bytes a second, or "50kB/s", "1MB/s", "10Mbit/s"
+    data_size   bytes, or "4kB", "1MB", "64KiB"
+    data_rate   bytes a second, or "50kB/s", "1MB/s", "10Mbit/s"
 
 A setting that is wrong raises `SimulationError` with one line that names it.
 """
@@ -25,18 +25,18 @@ from .errors import SimulationError
 
 __all__ = [
     "Settings",
+    "by",
     "choice",
-    "count",
+    "data_rate",
+    "data_size",
     "duration",
     "flag",
+    "fraction",
+    "integer",
     "many",
     "number",
     "one_of",
     "optional",
-    "rate",
-    "setting",
-    "share",
-    "size",
     "text",
 ]
 
@@ -45,9 +45,9 @@ Reader = Callable[[Any, str], T]
 """Takes a value in any accepted form and what to call it; returns it checked."""
 
 
-def setting(read: Reader[T], default: Any = dataclasses.MISSING) -> Any:
-    """A field of `Settings`, and how its value is read."""
-    return dataclasses.field(default=default, metadata={"read": read})
+def by(read: Reader[Any]) -> dict[str, Any]:
+    """The metadata of a field of `Settings`: how its value is read."""
+    return {"read": read}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ class Settings:
                     f"{cls.label} has no setting {key!r}; it has {', '.join(known) or 'none'}"
                 )
         for field in fields:
-            if field.default is dataclasses.MISSING and field.name not in data:
+            needed = field.default is field.default_factory is dataclasses.MISSING
+            if needed and field.name not in data:
                 raise SimulationError(f"{cls.label} needs {field.name!r}")
         return cls(**data)
 
@@ -105,10 +106,10 @@ def number(least: float, most: float = float("inf")) -> Reader[float]:
     return read
 
 
-share = number(0, 1)
+fraction = number(0, 1)
 
 
-def count(least: int) -> Reader[int]:
+def integer(least: int) -> Reader[int]:
     """An integer of at least `least`."""
 
     def read(value: Any, what: str) -> int:
@@ -215,12 +216,12 @@ def duration(value: Any, what: str) -> int:
     return _quantity(value, what, _DURATIONS, "nanoseconds from 0 upward")
 
 
-def size(value: Any, what: str) -> int:
+def data_size(value: Any, what: str) -> int:
     """Bytes."""
     return _quantity(value, what, _SIZES, "bytes from 0 upward")
 
 
-def rate(value: Any, what: str) -> int:
+def data_rate(value: Any, what: str) -> int:
     """Bytes a second, at least one."""
     bytes_a_second = _quantity(value, what, _RATES, "bytes a second")
     if bytes_a_second < 1:

@@ -6,11 +6,11 @@ here is what one of each weighs. Nothing is computed from the name of a protocol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..core.endpoint import Packet
-from .settings import Settings, setting, size
+from .settings import Settings, by, data_size
 
 __all__ = ["Shape", "Sizes"]
 
@@ -27,13 +27,13 @@ class Sizes(Settings):
     """
 
     label: ClassVar[str] = "sizes"
-    payload: int = setting(size, 100)
-    integer: int = setting(size, 4)
-    identifier: int = setting(size, 4)
-    message: int = setting(size, 16)
-    ack: int = setting(size, 16)
-    permit: int = setting(size, 16)
-    control: int = setting(size, 16)
+    payload: int = field(default=100, metadata=by(data_size))
+    integer: int = field(default=4, metadata=by(data_size))
+    identifier: int = field(default=4, metadata=by(data_size))
+    message: int = field(default=16, metadata=by(data_size))
+    ack: int = field(default=16, metadata=by(data_size))
+    permit: int = field(default=16, metadata=by(data_size))
+    control: int = field(default=16, metadata=by(data_size))
 
 
 class Shape:
@@ -43,7 +43,17 @@ class Shape:
     for all packets of the class is weighed once.
     """
 
-    __slots__ = ("_identifier", "_integer", "count", "kind", "mid", "own", "payload", "sort", "varies")
+    __slots__ = (
+        "_identifier",
+        "_integer",
+        "count",
+        "kind",
+        "mid",
+        "own",
+        "payload",
+        "sort",
+        "varies",
+    )
 
     def __init__(self, packet: type[Packet], sizes: Sizes) -> None:
         fields = packet.fields

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 __all__ = ["Histogram", "Summary", "Times", "Undelivered"]
@@ -22,25 +23,25 @@ class Histogram:
 
     ERROR = 1 / 2**_BITS
 
-    __slots__ = ("_counts", "_most", "_number", "_total")
+    __slots__ = ("_counts", "_most", "_total", "count")
 
     def __init__(self) -> None:
         self._counts = [0] * ((64 - _BITS) << _BITS)
-        self._number = 0
+        self.count = 0
         self._total = 0
         self._most = 0
 
     def add(self, value: int) -> None:
         shift = value.bit_length() - _BITS - 1
         self._counts[(shift << _BITS) + (value >> shift) if shift > 0 else value] += 1
-        self._number += 1
+        self.count += 1
         self._total += value
         if value > self._most:
             self._most = value
 
     def percentile(self, share: float) -> int:
         """A value that at least that share of the values do not exceed."""
-        rank = max(1, -int(-share * self._number // 1))
+        rank = max(1, ceil(share * self.count))
         for bucket, count in enumerate(self._counts):
             rank -= count
             if rank <= 0 and count:
@@ -51,12 +52,14 @@ class Histogram:
                 return min(low + (1 << shift) - 1, self._most)
         return 0
 
-    def times(self) -> Times:
-        """What the summary says of them."""
-        number = self._number
+    def times(self, number: int | None = None) -> Times:
+        """What the summary says of them; with zeros added up to `number` values."""
+        if number is not None:
+            self._counts[0] += number - self.count
+            self.count = number
         return Times(
-            count=number,
-            mean_ns=self._total / number if number else 0.0,
+            count=self.count,
+            mean_ns=self._total / self.count if self.count else 0.0,
             p50_ns=self.percentile(0.50),
             p99_ns=self.percentile(0.99),
             max_ns=self._most,
@@ -125,6 +128,8 @@ class Summary:
     lost: int
     duplicated: int
     """What the network lost, and what it copied, in packets."""
+    refused: int
+    """Packets that an endpoint refused, on a network worse than it claims to bear."""
     payload_bytes: int
     metadata_bytes: int
     control_per_message: float

@@ -10,12 +10,12 @@ everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import frexp, ldexp
 from typing import Any, ClassVar
 
 from .errors import SimulationError
-from .settings import Settings, duration, number, one_of, setting
+from .settings import Settings, by, duration, number, one_of
 
 __all__ = ["Constant", "Exponential", "LogNormal", "Normal", "Time", "Uniform", "time"]
 
@@ -85,7 +85,7 @@ class Constant(Time):
 
     label: ClassVar[str] = "constant"
     kind: ClassVar[str] = "constant"
-    value: int = setting(duration)
+    value: int = field(metadata=by(duration))
 
     def sampler(self, random: Random) -> Callable[[], int]:
         return lambda: self.value
@@ -103,8 +103,8 @@ class Uniform(Time):
 
     label: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "uniform"
-    low: int = setting(duration)
-    high: int = setting(duration)
+    low: int = field(metadata=by(duration))
+    high: int = field(metadata=by(duration))
 
     def check(self) -> None:
         if self.high < self.low:
@@ -125,7 +125,7 @@ class Exponential(Time):
 
     label: ClassVar[str] = "exponential"
     kind: ClassVar[str] = "exponential"
-    mean: int = setting(duration)
+    mean: int = field(metadata=by(duration))
 
     def sampler(self, random: Random) -> Callable[[], int]:
         mean = self.mean
@@ -141,8 +141,8 @@ class Normal(Time):
 
     label: ClassVar[str] = "normal"
     kind: ClassVar[str] = "normal"
-    mean: int = setting(duration)
-    deviation: int = setting(duration)
+    mean: int = field(metadata=by(duration))
+    deviation: int = field(metadata=by(duration))
 
     def sampler(self, random: Random) -> Callable[[], int]:
         mean = self.mean
@@ -159,8 +159,8 @@ class LogNormal(Time):
 
     label: ClassVar[str] = "lognormal"
     kind: ClassVar[str] = "lognormal"
-    median: int = setting(duration)
-    sigma: float = setting(number(0, 10), 0.5)
+    median: int = field(metadata=by(duration))
+    sigma: float = field(default=0.5, metadata=by(number(0, 10)))
 
     def sampler(self, random: Random) -> Callable[[], int]:
         median = self.median

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..errors import SimulationError
 from ..process import Message, Process
-from ..settings import count, optional, setting
+from ..settings import by, integer, optional
 from .base import Stage, Traffic, Workload
 
 __all__ = ["Pipeline", "Relay", "RequestReply"]
@@ -25,7 +25,7 @@ class Pipeline(Workload):
 
     label: ClassVar[str] = "pipeline workload"
     kind: ClassVar[str] = "pipeline"
-    stages: int | None = setting(optional(count(2)), None)
+    stages: int | None = field(default=None, metadata=by(optional(integer(2))))
 
     def reach(self, names: Sequence[str]) -> list[int]:
         self._at_least(self.stages or 2, names)
@@ -75,7 +75,7 @@ class Relay(Workload):
 
     label: ClassVar[str] = "relay workload"
     kind: ClassVar[str] = "relay"
-    hops: int = setting(count(1), 3)
+    hops: int = field(default=3, metadata=by(integer(1)))
 
     def reach(self, names: Sequence[str]) -> list[int]:
         self._at_least(2, names)
@@ -125,13 +125,14 @@ class RequestReply(Workload):
 
     label: ClassVar[str] = "request-reply workload"
     kind: ClassVar[str] = "request-reply"
-    servers: int = setting(count(1), 1)
-    outstanding: int = setting(count(1), 1)
+    servers: int = field(default=1, metadata=by(integer(1)))
+    outstanding: int = field(default=1, metadata=by(integer(1)))
 
     def reach(self, names: Sequence[str]) -> list[int]:
         if len(names) <= self.servers:
             raise SimulationError(
-                f"request-reply needs a client: {self.servers} of {len(names)} processes are servers"
+                f"request-reply needs a client beside {self.servers} servers; "
+                f"there are {len(names)} processes"
             )
         return [1]
 

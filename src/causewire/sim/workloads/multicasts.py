@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import SimulationError
 from ..process import Message, Process
-from ..settings import count, flag, many, optional, setting, text
+from ..settings import by, flag, integer, many, optional, text
 from .base import Stage, Traffic, Workload
 
 __all__ = ["Broadcast", "Groups"]
@@ -25,7 +25,7 @@ class Broadcast(Workload):
 
     label: ClassVar[str] = "broadcast workload"
     kind: ClassVar[str] = "broadcast"
-    lockstep: bool = setting(flag, True)
+    lockstep: bool = field(default=True, metadata=by(flag))
 
     def reach(self, names: Sequence[str]) -> list[int]:
         self._at_least(2, names)
@@ -95,9 +95,9 @@ class Groups(Workload):
 
     label: ClassVar[str] = "groups workload"
     kind: ClassVar[str] = "groups"
-    size: int = setting(count(2), 3)
-    groups: int | None = setting(optional(count(1)), None)
-    members: tuple[tuple[str, ...], ...] = setting(many(many(text)), ())
+    size: int = field(default=3, metadata=by(integer(2)))
+    groups: int | None = field(default=None, metadata=by(optional(integer(1))))
+    members: tuple[tuple[str, ...], ...] = field(default=(), metadata=by(many(many(text))))
 
     def of(self, names: Sequence[str]) -> list[tuple[str, ...]]:
         """All groups, for a run with these processes."""

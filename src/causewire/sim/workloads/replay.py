@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from ...trace import DELIVER, SEND, Event, Trace, TraceError, open_trace
 from ..errors import SimulationError
 from ..process import Message, Process
-from ..settings import flag, optional, setting, text
+from ..settings import by, flag, optional, text
 from .base import Stage, Traffic, Workload
 
 __all__ = ["Replay"]
@@ -145,9 +145,9 @@ class Replay(Workload):
 
     label: ClassVar[str] = "replay workload"
     kind: ClassVar[str] = "replay"
-    trace: Trace | str = setting(_source)
-    run: str | None = setting(optional(text), None)
-    pace: bool = setting(flag, True)
+    trace: Trace | str = field(metadata=by(_source))
+    run: str | None = field(default=None, metadata=by(optional(text)))
+    pace: bool = field(default=True, metadata=by(flag))
     script: Script = field(init=False, repr=False, compare=False)
 
     def check(self) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..errors import SimulationError
 from ..process import Process
-from ..settings import count, optional, setting, share
+from ..settings import by, fraction, integer, optional
 from .base import Stage, Traffic, Workload
 
 __all__ = ["Hotspot", "Uniform"]
@@ -25,8 +25,8 @@ class Uniform(Workload):
 
     label: ClassVar[str] = "uniform workload"
     kind: ClassVar[str] = "uniform"
-    fanout: int = setting(count(1), 1)
-    correspondents: int | None = setting(optional(count(1)), None)
+    fanout: int = field(default=1, metadata=by(integer(1)))
+    correspondents: int | None = field(default=None, metadata=by(optional(integer(1))))
 
     def reach(self, names: Sequence[str]) -> list[int]:
         self._at_least(2, names)
@@ -89,8 +89,8 @@ class Hotspot(Workload):
 
     label: ClassVar[str] = "hotspot workload"
     kind: ClassVar[str] = "hotspot"
-    share: float = setting(share, 0.1)
-    probability: float = setting(share, 0.8)
+    share: float = field(default=0.1, metadata=by(fraction))
+    probability: float = field(default=0.8, metadata=by(fraction))
 
     def reach(self, names: Sequence[str]) -> list[int]:
         self._at_least(2, names)

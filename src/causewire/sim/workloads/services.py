@@ -26,12 +26,12 @@ keeps to one). A cycle of calls would never end, and is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import SimulationError
 from ..process import Message, Process
-from ..settings import Settings, choice, count, many, one_of, setting, share, text
+from ..settings import Settings, by, choice, fraction, integer, many, one_of, text
 from .base import Stage, Traffic, Workload
 
 __all__ = ["Call", "Microservices", "Service"]
@@ -42,9 +42,9 @@ class Call(Settings):
     """A call that a service makes for each message it gets."""
 
     label: ClassVar[str] = "call"
-    to: str = setting(text)
-    probability: float = setting(share, 1.0)
-    copies: int = setting(count(1), 1)
+    to: str = field(metadata=by(text))
+    probability: float = field(default=1.0, metadata=by(fraction))
+    copies: int = field(default=1, metadata=by(integer(1)))
 
 
 _table = one_of(Call)
@@ -60,9 +60,9 @@ class Service(Settings):
     """One service: how many processes it has, and whom it calls."""
 
     label: ClassVar[str] = "service"
-    replicas: int = setting(count(1), 1)
-    calls: tuple[Call, ...] = setting(many(_call), ())
-    balance: str = setting(choice("random", "round-robin", "sticky"), "random")
+    replicas: int = field(default=1, metadata=by(integer(1)))
+    calls: tuple[Call, ...] = field(default=(), metadata=by(many(_call)))
+    balance: str = field(default="random", metadata=by(choice("random", "round-robin", "sticky")))
 
 
 def _services(value: Any, what: str) -> Mapping[str, Service]:
@@ -84,7 +84,7 @@ class Microservices(Workload):
 
     label: ClassVar[str] = "microservices workload"
     kind: ClassVar[str] = "microservices"
-    services: Mapping[str, Service] = setting(_services)
+    services: Mapping[str, Service] = field(metadata=by(_services))
 
     def check(self) -> None:
         for name, service in self.services.items():
@@ -113,7 +113,9 @@ class Microservices(Workload):
 
     def own_names(self) -> tuple[str, ...]:
         return tuple(
-            f"{name}.{i}" for name, service in self.services.items() for i in range(service.replicas)
+            f"{name}.{i}"
+            for name, service in self.services.items()
+            for i in range(service.replicas)
         )
 
     def reach(self, names: Sequence[str]) -> list[int]:

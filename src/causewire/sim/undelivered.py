@@ -1,0 +1,103 @@
+"""Why something was not delivered, and whether it could have been.
+
+A protocol that bears loss delivers everything in the end, unless links stay cut
+or held for good. Then what was sent across them is lost for ever, and so is what
+waits for it: behind a message that cannot arrive, an ack that cannot come back,
+or a process that waits itself. Whatever is not explained like that is the
+protocol's own failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .. import protocols
+from .config import Config
+from .network import Carrier
+from .process import Process
+from .summary import Undelivered
+
+__all__ = ["explain"]
+
+_EXAMPLES = 3
+
+
+def explain(
+    config: Config,
+    copies: int,
+    open_pairs: Mapping[tuple[str, str], int],
+    carrier: Carrier,
+    processes: Sequence[Process],
+    refused: int,
+) -> Undelivered | None:
+    """Judge a run that ended with so many copies undelivered."""
+    if not copies:
+        return None
+    protocol = protocols.describe(config.protocol)
+    reasons = []
+    if config.until is not None:
+        reasons.append(f"the run was ended at {config.until} ns")
+    if carrier.lost and not protocol.tolerates_loss:
+        reasons.append(f"{carrier.lost} packets were lost, and {protocol.name} bears no loss")
+    if carrier.duplicated and not protocol.tolerates_duplication:
+        reasons.append(f"packets were duplicated, and {protocol.name} bears no duplication")
+    if protocol.needs_fifo and not config.fifo():
+        reasons.append(f"channels were not FIFO, and {protocol.name} needs that")
+    if reasons:
+        return Undelivered(copies=copies, unavoidable=True, reasons=tuple(reasons))
+    lasting = carrier.timeline.lasting()
+    across, stranded, unexplained = _sort_out(open_pairs, carrier, processes)
+    if lasting and not unexplained:
+        if across:
+            reasons.append(f"{across} were sent across links that never came back")
+        if stranded:
+            reasons.append(f"{stranded} wait for something from across such links")
+        return Undelivered(copies=copies, unavoidable=True, reasons=(*lasting, *reasons))
+    blocked = [str(entry) for p in processes for entry in p.endpoint.blocked()]
+    reasons += blocked[:_EXAMPLES]
+    if len(blocked) > _EXAMPLES:
+        reasons.append(f"{len(blocked) - _EXAMPLES} more are held back")
+    return Undelivered(
+        copies=copies,
+        unavoidable=False,
+        reasons=tuple(reasons) or (f"{protocol.name} holds nothing back, and lost them",),
+    )
+
+
+def _sort_out(
+    open_pairs: Mapping[tuple[str, str], int], carrier: Carrier, processes: Sequence[Process]
+) -> tuple[int, int, int]:
+    """Undelivered copies: across dead links, behind such, and without excuse."""
+    index = {p.name: p.index for p in processes}
+    timeline = carrier.timeline
+
+    def dead(a: str, b: str) -> bool:
+        i, j = index[a], index[b]
+        return timeline.is_cut(i, j) or timeline.is_held(i, j)
+
+    across = stuck = 0
+    cut_off = dict.fromkeys(index, False)
+    """Processes that wait, directly or not, for something from across a dead link."""
+    for (source, destination), copies in open_pairs.items():
+        if dead(source, destination):
+            across += copies
+            cut_off[source] = cut_off[destination] = True
+    waits: dict[str, list[str]] = {}
+    for p in processes:
+        waits[p.name] = [wait.peer for entry in p.endpoint.blocked() for wait in entry.waits]
+        if any(dead(p.name, peer) or dead(peer, p.name) for peer in waits[p.name]):
+            cut_off[p.name] = True
+    changed = True
+    while changed:
+        changed = False
+        for name, peers in waits.items():
+            if not cut_off[name] and any(cut_off[peer] for peer in peers):
+                cut_off[name] = changed = True
+    unexplained = 0
+    for (source, destination), copies in open_pairs.items():
+        if not dead(source, destination):
+            if cut_off[source] or cut_off[destination]:
+                stuck += copies
+            else:
+                unexplained += copies
+    return across, stuck, unexplained
