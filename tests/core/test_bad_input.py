@@ -88,7 +88,7 @@ class Forger:
         self.fixed_group = protocols.describe(protocol).fixed_group
 
     def __call__(self, play: Play) -> None:
-        if self.rng.random() < 0.6:
+        if self.rng.random() < 0.7:
             return
         network = play.network
         process = self.rng.choice(tuple(network.endpoints))
@@ -106,9 +106,24 @@ class Forger:
                 endpoint.receive(source, packet)
             except RemoteProtocolError:
                 assert endpoint == before, f"{process} was changed by a packet that is {why}"
-                assert appearance(endpoint) == seen
             else:
                 pytest.fail(f"{process} took {packet!r} from {source}, though it is {why}")
+        assert appearance(endpoint) == seen
+
+
+LIES = {
+    "fifo": "comes after another message than it should",
+    "csps": "comes after another message than it should",
+    "sps": "comes after another message than it should",
+    "mf": "the ack of a message never sent",
+    "cykas": "a YCT for no message",
+    "rst": "claims to know messages never sent",
+    "ks": "claims to know a message never sent",
+    "pak": "the ack of a message never sent",
+    "newtop": "from a stranger",
+    "bss": "from a stranger",
+}
+"""A forgery that must have come up, in which nothing is malformed."""
 
 
 @pytest.mark.parametrize("protocol", NAMES)
@@ -120,30 +135,11 @@ def test_what_no_correct_peer_could_send(protocol: str) -> None:
         outcome = run(protocol, profile, seed, probe=Forger(protocol, seed, tried))
         assert set(outcome.kinds) <= admits(protocol), (profile, seed, outcome.explain())
         assert outcome.kinds == run(protocol, profile, seed).kinds, "forgeries made a difference"
-    assert {"no packet of any protocol", "of another protocol", "malformed"} <= tried.keys()
+    seen = {"no packet of any protocol", "of another protocol", "malformed"}
+    if protocol in LIES:
+        seen.add(LIES[protocol])
+    assert seen <= tried.keys(), "some kind of forgery was never tried"
     assert sum(tried.values()) > 300
-
-
-def test_forgeries_of_each_protocol_are_made() -> None:
-    """The ones that are not malformed, but lies, do come up."""
-    wanted = {
-        "rst": "claims to know messages never sent",
-        "ks": "claims to know a message never sent",
-        "fifo": "comes after another message than it should",
-        "csps": "comes after another message than it should",
-        "sps": "comes after another message than it should",
-        "mf": "the ack of a message never sent",
-        "pak": "the ack of a message never sent",
-        "cykas": "the ack of a process that nothing was ever sent to",
-        "newtop": "from a stranger",
-        "bss": "from a stranger",
-    }
-    for protocol, why in wanted.items():
-        if protocol in NAMES:
-            tried: Counter[str] = Counter()
-            for seed in range(12):
-                run(protocol, "fifo", seed, probe=Forger(protocol, seed, tried))
-            assert tried[why], (protocol, tried)
 
 
 def misuses(about: protocols.Protocol) -> list[Any]:
@@ -174,8 +170,9 @@ def test_misuse(protocol: str) -> None:
             assert endpoint == before, f"send to {to!r} was refused and changed something"
             assert appearance(endpoint) == seen
         assert network.send("p0", good, "y").mid == expected, "a refused message got a number"
-    assert network.settle()
-    assert not network.oracle.undelivered()
+    if about.live:
+        assert network.settle()
+        assert not network.oracle.undelivered()
 
 
 @pytest.mark.parametrize("protocol", NAMES)

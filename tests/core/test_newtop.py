@@ -186,7 +186,24 @@ def test_a_copy_is_independent_and_equal_until_they_part():
     a.receive("c", Null(1))
     assert twin == a
     a.retransmit()
-    assert twin != a
+    a.take_packets()
+    assert twin != a, "one has sent its null"
+    twin.retransmit()
+    twin.take_packets()
+    assert twin == a
+    twin.receive("b", Message(2, "y"))
+    a.receive("b", Null(2))
+    a.receive("b", Message(3, "z"))
+    assert [blocked.mid for blocked in a.blocked()] == [2]
+
+
+def test_numbers_are_part_of_the_state():
+    one, two = endpoint(), endpoint()
+    for source in OTHERS:
+        one.receive(source, Null(1))
+        two.receive(source, Message(1, "x"))
+    two.take_deliveries()
+    assert one != two, "the next of b is its first here, its second there"
 
 
 def test_equality_does_not_depend_on_the_order_of_arrival():

@@ -216,6 +216,22 @@ def test_an_ack_waits_for_the_messages_before_it():
     assert c.take_packets() == [(name, Message((1, 1, 1), "next")) for name in ("a", "b")]
 
 
+def test_each_ack_waits_for_its_own_messages():
+    c = PakCredit("c", ABC)
+    for payload in "wxyz":
+        c.send(["a", "b"], payload)
+
+    def waits_for_b() -> dict[int, Wait]:
+        return {b.mid: b.waits[-1] for b in c.blocked() if b.where == "sender"}
+
+    c.receive("b", Message((1, 0, 0), "depends on a's first"))
+    c.receive("b", Ack(1))
+    assert waits_for_b() == {3: Wait("predecessor", "b", 1), 4: Wait("ack", "b", 2)}
+    c.receive("b", Message((1, 1, 0), "so does this"))
+    c.receive("b", Ack(2))
+    assert waits_for_b() == {3: Wait("predecessor", "b", 1), 4: Wait("predecessor", "b", 2)}
+
+
 def met(endpoint: PakCredit, wait: Wait) -> bool:
     j = endpoint.index[wait.peer]
     if wait.kind == "predecessor":
@@ -567,6 +583,30 @@ def test_options_are_part_of_the_state():
     assert len({*kinds, PakNak("a", ABC), Pak("a", ABC)}) == 5
 
 
+def test_what_was_discarded_is_part_of_the_state():
+    """What matters of it is that it came: an ack behind it has to wait."""
+    ends = [PakCredit("c", ABC, wr=1) for _ in range(2)]
+    for c in ends:
+        c.receive("b", Message((1, 0, 0), "x"))
+    ends[1].receive("b", Message((1, 1, 0), "discarded"))
+    assert ends[0] != ends[1]
+
+
+def test_what_may_have_to_be_sent_again_is_part_of_the_state():
+    ends = []
+    for payload in "xy":
+        a = PakCredit("a", ABC, wr=1)
+        a.send(OTHERS, payload)
+        a.take_packets()
+        ends.append(a)
+    assert ends[0] != ends[1]
+    twin = copy.copy(ends[0])
+    twin.receive("b", Ack(1))
+    twin.receive("c", Ack(1))
+    ends[0].retransmit()
+    assert released(ends[0]) == ["x"]
+
+
 @pytest.mark.parametrize("packet", [Message((0, 2, 1), ("any", "thing")), Ack(0)])
 def test_packets_survive_pickling(packet: Packet):
     assert pickle.loads(pickle.dumps(packet)) == packet
@@ -639,6 +679,16 @@ def test_what_no_correct_peer_could_send_again(packet: Packet):
     assert a == before
 
 
+def test_more_than_the_credit_of_its_sender():
+    a = PakCredit("a", ABC, ct=2)
+    a.receive("b", Message((0, 0, 1), "first"))
+    a.receive("b", Message((0, 1, 1), "second"))
+    before = copy.copy(a)
+    with pytest.raises(RemoteProtocolError, match="window"):
+        a.receive("b", Message((0, 2, 1), "third, with no ack for the first"))
+    assert a == before
+
+
 def test_an_ack_that_nak_does_not_ask_for():
     a = PakNak("a", ABC)
     a.send(OTHERS, "x")
@@ -693,3 +743,4 @@ def test_a_group_of_one(variant: str):
     assert len(alone.take_deliveries()) == 8
     alone.retransmit()
     assert alone.blocked() == []
+    assert alone.idle

@@ -14,6 +14,22 @@ from causewire.core.rst import Rst
 SEEDS = range(25)
 
 
+def plain(me, group):
+    return Ks(me)
+
+
+def by_hardware(me, group):
+    return Ks(me, hardware_multicast=True)
+
+
+def by_complement(me, group):
+    return Ks(me, group, complement=True)
+
+
+def broadcasting(me, group):
+    return Ks(me, group, broadcast=True)
+
+
 def entries(log, i):
     """The entries of sender i in a LOG or in O_M, by clock."""
     return {clock: set(dests) for clock, dests in dict(log).get(i, ())}
@@ -133,7 +149,7 @@ def test_chain_of_three():
 # -- the lemmas, and Definition 5 --------------------------------------------------
 
 
-def every_step(seed, make=lambda me, group: Ks(me), **how):
+def every_step(seed, make=plain, **how):
     """A random run; yields the world, who acted, and the packets that it sent."""
     rng = Random(seed)
     group = names(rng.randint(2, 6))
@@ -181,9 +197,8 @@ def test_no_redundant_information(seed, hardware):
     A hardware multicast tells all destinations the same, so PC2 is not applied to what
     it carries, only to what is kept of it (4.5).
     """
-    make = lambda me, group: Ks(me, hardware_multicast=hardware)  # noqa: E731
     facts = 0
-    for world, me, packets in every_step(seed, make):
+    for world, me, packets in every_step(seed, by_hardware if hardware else plain):
         expected = necessary(world, world.past[me])
         assert world.endpoints[me].log == expected, f"seed {seed}"
         for source, d, packet in packets:
@@ -413,15 +428,10 @@ def in_step(seed, make, other, **how):
     assert not worlds[0].undelivered()
 
 
-def plain(me, group):
-    return Ks(me)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_hardware_multicast_has_no_avalanche_effect(seed):
     """4.5: what it carries too much is left out on arrival, so all LOGs are the same."""
-    hardware = lambda me, group: Ks(me, hardware_multicast=True)  # noqa: E731
-    for ours, theirs, me in in_step(seed, hardware, plain):
+    for ours, theirs, me in in_step(seed, by_hardware, plain):
         assert ours.endpoints[me].log == theirs.endpoints[me].log, f"seed {seed}"
         assert ours.delivered[me] == theirs.delivered[me], f"seed {seed}"
 
@@ -441,8 +451,7 @@ def test_hardware_multicast_sends_one_packet():
 def test_complement_says_the_same_with_less(seed):
     """6.2: substitute PROC - Dests where that is smaller."""
     shorter = 0
-    complement = lambda me, group: Ks(me, group, complement=True)  # noqa: E731
-    for ours, theirs, me in in_step(seed, complement, plain):
+    for ours, theirs, me in in_step(seed, by_complement, plain):
         assert ours.endpoints[me].log == theirs.endpoints[me].log, f"seed {seed}"
         assert ours.delivered[me] == theirs.delivered[me], f"seed {seed}"
         others = len(ours.endpoints) - 1
@@ -473,10 +482,6 @@ def test_complement_bound_is_per_entry():
 
 def everybody(rng, population):
     return population
-
-
-def broadcasting(me, group):
-    return Ks(me, group, broadcast=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

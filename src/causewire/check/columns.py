@@ -32,8 +32,7 @@ COLUMNS = ("run", "process", "seq", "kind", "origin", "mid", "peers")
 class Columns(NamedTuple):
     """Rows of one run; `first[t]` to `first[t + 1]` are the peers of row t.
 
-    `origin`, `mid` and `peers` are defined for sends and deliveries only, the
-    peers of deliveries not at all.
+    `origin`, `mid` and `peers` are defined for sends and deliveries only.
     """
 
     kind: Bytes
@@ -72,7 +71,7 @@ class Chunk(NamedTuple):
     """Consecutive rows of one run; `position` counts all rows before them.
 
     By the time that a chunk is handed out, `run.processes` names everyone whom
-    its rows mention.
+    its rows mention. The columns are good until the next chunk is asked for.
     """
 
     run: Run
@@ -99,18 +98,22 @@ def _encode(
     out: Columns,
 ) -> int:
     """Codes of the batch to numbers of the run; returns how many are known now."""
+    # Local names, so that the loop does not count references to the arrays.
+    out_kind, out_process, out_seq = out.kind, out.process, out.seq
+    out_origin, out_mid, out_first, out_peers = out.origin, out.mid, out.first, out.peers
+    rows = kinds.shape[0]
     base = firsts[0]
-    for t in range(kinds.shape[0]):
+    for t in range(rows):
         kind = kind_map[kinds[t]]
-        out.kind[t] = kind
-        out.seq[t] = seqs[t]
-        out.first[t] = firsts[t] - base
+        out_kind[t] = kind
+        out_seq[t] = seqs[t]
+        out_first[t] = firsts[t] - base
         name = process_map[processes[t]]
         if local[name] < 0:
             local[name] = known
             members[known] = name
             known += 1
-        out.process[t] = local[name]
+        out_process[t] = local[name]
         if kind == OTHER:
             continue
         name = origin_map[origins[t]]
@@ -118,17 +121,16 @@ def _encode(
             local[name] = known
             members[known] = name
             known += 1
-        out.origin[t] = local[name]
-        out.mid[t] = mids[t]
-        if kind == SEND:
-            for k in range(firsts[t], firsts[t + 1]):
-                name = peer_map[peers[k]]
-                if local[name] < 0:
-                    local[name] = known
-                    members[known] = name
-                    known += 1
-                out.peers[k - base] = local[name]
-    out.first[kinds.shape[0]] = firsts[kinds.shape[0]] - base
+        out_origin[t] = local[name]
+        out_mid[t] = mids[t]
+        for k in range(firsts[t], firsts[t + 1]):
+            name = peer_map[peers[k]]
+            if local[name] < 0:
+                local[name] = known
+                members[known] = name
+                known += 1
+            out_peers[k - base] = local[name]
+    out_first[rows] = firsts[rows] - base
     return known
 
 
@@ -148,6 +150,8 @@ class Encoder:
         self._begun = False
         self._ended: set[str] = set()
         self._position = 0
+        word, long = np.empty(0, np.int32), np.empty(0, np.int64)
+        self._out = Columns(np.empty(0, np.int8), word, long, word, long, word, word)
 
     def chunks(self, batch: TraceBatch) -> Iterator[Chunk]:
         """The rows of the batch, cut where the run changes."""
@@ -178,7 +182,7 @@ class Encoder:
             run = self._enter(runs[codes[start]])
             rest = [array[start:end] for array in arrays]
             firsts = offsets[start : end + 1]
-            out = _empty(end - start, int(firsts[-1] - firsts[0]))
+            out = self._room(end - start, int(firsts[-1] - firsts[0]))
             known = _encode(
                 *rest,
                 firsts,
@@ -194,6 +198,21 @@ class Encoder:
                 run.processes.append(self.names[self._members[k]])
             yield Chunk(run, self._position, out)
             self._position += end - start
+
+    def _room(self, rows: int, peers: int) -> Columns:
+        """Room for the next chunk: that of the last one, if it is large enough."""
+        if rows > len(self._out.kind) or peers > len(self._out.peers):
+            size = max(rows, len(self._out.kind))
+            self._out = Columns(
+                np.empty(size, np.int8),
+                np.empty(size, np.int32),
+                np.empty(size, np.int64),
+                np.empty(size, np.int32),
+                np.empty(size, np.int64),
+                np.empty(size + 1, np.int32),
+                np.empty(max(peers, len(self._out.peers)), np.int32),
+            )
+        return self._out.rows(0, rows)
 
     def _enter(self, name: str) -> Run:
         """The run of the rows that come next."""
@@ -220,9 +239,7 @@ class Encoder:
             found = pc.index_in(dictionary, value_set=self._set)
             if len(self.names) > len(self._local):
                 size = 2 * len(self.names)
-                self._local = np.append(
-                    self._local, np.full(size - len(self._local), -1, np.int32)
-                )
+                self._local = np.append(self._local, np.full(size - len(self._local), -1, np.int32))
                 self._members = np.resize(self._members, size)
         # One more, for rows that have no origin: code 0 of an empty dictionary.
         result = np.zeros(len(dictionary) + 1, np.int32)
@@ -232,18 +249,6 @@ class Encoder:
 
 class ScatteredRun(Exception):
     """Rows of a run go on after another run's."""
-
-
-def _empty(rows: int, peers: int) -> Columns:
-    return Columns(
-        np.empty(rows, np.int8),
-        np.empty(rows, np.int32),
-        np.empty(rows, np.int64),
-        np.zeros(rows, np.int32),
-        np.zeros(rows, np.int64),
-        np.empty(rows + 1, np.int32),
-        np.zeros(peers, np.int32),
-    )
 
 
 def _values(array: pa.Array, kind: Any) -> Any:

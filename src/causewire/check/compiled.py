@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bytes", "Longs", "Numbers", "Words", "compiled"]
+__all__ = ["Bytes", "Longs", "Numbers", "Words", "compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +25,15 @@ Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 def compiled(function: F) -> F:
     """Compile on first use; recompiled in the next process only if it changed."""
     try:
-        return cast(F, numba.njit(cache=True)(function))
+        return cast(F, numba.njit(forceinline=True)(function))
     except RuntimeError:  # no place on this machine where a cache may be kept
         return cast(F, numba.njit(function))
+
+
+def inlined(function: F) -> F:
+    """Compile into the callers, for small functions that are called for each row.
+
+    (A call passes each array as seven words, which costs more than such a
+    function does.)
+    """
+    return cast(F, numba.njit(forceinline=True)(function))

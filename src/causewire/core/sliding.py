@@ -10,93 +10,89 @@ indexes are for ever: they do not shift when the window moves.
                         `first` moves on to the oldest key that is left
     IndexedSlidingMap   the same, and the key at an index can be asked for
 
-All operations take amortised constant time: `first` passes each index once. The
-paper keeps a short array of pointers to chunks. In Python a flat array whose
-dead front is cut off whenever it makes up half of it serves the same end with
-one indirection less: each cut of k dead slots moves at most k live ones, and
-memory stays within about twice the window. The maps keep their keys in place of
-the paper's bits: a key costs no more than a reference, and one class serves for
-both.
+All operations take amortised constant time: `first` passes each index once.
+
+The paper builds them from a short array of pointers to chunks. In Python the
+window is best kept in a dict from index to element: look-ups and removals are
+then single operations of the interpreter, where arithmetic on an offset would
+be a function call written in Python. A dict into which keys go at one end and
+from which they vanish at the other is made anew, with room for those that are
+left, each time it has used up its table; so memory follows the window, and not
+its past. Only a dict that runs empty keeps its table; one that was large is
+thrown away then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Generic, Self, TypeVar
+from typing import Generic, NoReturn, Self, TypeVar
 
 __all__ = ["IndexedSlidingMap", "SlidingArray", "SlidingMap"]
 
 E = TypeVar("E")
 K = TypeVar("K", bound=Hashable)
 
-_CUT = 32
-"""Dead slots that are not worth a cut."""
-
 _LARGE = 256
-"""A dict keeps its table when keys are removed; one this large is made anew."""
+"""A table of this size is worth throwing away when it has run empty."""
 
 
-class SlidingArray(Generic[E]):
-    """Elements at the indexes `first` to `next` - 1."""
+class SlidingArray(dict[int, E]):
+    """Elements at the indexes `first` to `next` - 1; a dict with just these keys.
 
-    __slots__ = ("_base", "_slots", "first", "next")
+    An element may be replaced by assigning to its index, and one be added by
+    assigning to `next`.
+    """
+
+    __slots__ = ("_emptied", "first")
 
     def __init__(self, first: int = 0) -> None:
-        self._slots: list[E | None] = []
-        self._base = first
-        """The index of `_slots[0]`; slots below `first` are dead."""
+        super().__init__()
         self.first = first
-        self.next = first
+        self._emptied = first
+
+    @property
+    def next(self) -> int:
+        return self.first + len(self)
 
     def add(self, element: E) -> int:
         """Append; returns the index of the element."""
-        self._slots.append(element)
-        k = self.next
-        self.next = k + 1
+        k = self.first + len(self)
+        self[k] = element
         return k
 
     def peek(self) -> E:
         """The oldest element; IndexError if there is none."""
-        return self._slots[self.first - self._base]  # type: ignore[return-value]
+        return self[self.first]
 
     def remove(self) -> E:
         """Remove the oldest element and return it; IndexError if there is none."""
-        slots = self._slots
-        first = self.first
-        dead = first - self._base
-        element = slots[dead]
-        slots[dead] = None
-        self.first = first + 1
-        if dead >= _CUT and dead * 2 >= len(slots):
-            del slots[: dead + 1]
-            self._base = first + 1
-        return element  # type: ignore[return-value]
+        element = self[self.first]
+        self.slide(self.first + 1)
+        return element
 
-    def __getitem__(self, k: int) -> E:
-        if k < self.first:
-            raise IndexError(f"{k} is before the window, which starts at {self.first}")
-        return self._slots[k - self._base]  # type: ignore[return-value]
+    def slide(self, first: int) -> None:
+        """Remove all elements before index `first`."""
+        for k in range(self.first, first):
+            del self[k]
+        self.first = first
+        if not self:
+            if first - self._emptied > _LARGE:
+                self.clear()
+            self._emptied = first
 
-    def __setitem__(self, k: int, element: E) -> None:
-        if k < self.first:
-            raise IndexError(f"{k} is before the window, which starts at {self.first}")
-        self._slots[k - self._base] = element
-
-    def __len__(self) -> int:
-        return self.next - self.first
+    def __missing__(self, k: int) -> NoReturn:
+        raise IndexError(f"{k} is outside the window {self.first}..{self.next - 1}")
 
     @property
     def size(self) -> int:
-        return self.next - self.first
+        return len(self)
 
-    def __iter__(self) -> Iterator[E]:
-        return iter(self._slots[self.first - self._base :])  # type: ignore[arg-type]
+    def __iter__(self) -> Iterator[E]:  # type: ignore[override]
+        return iter(self.values())
 
     def copy(self) -> Self:
-        twin = object.__new__(type(self))
-        twin._slots = self._slots[self.first - self._base :]
-        twin._base = twin.first = self.first
-        twin.next = self.next
+        twin = type(self)(self.first)
+        twin.update(self.items())
         return twin
 
     def __repr__(self) -> str:
@@ -106,13 +102,12 @@ class SlidingArray(Generic[E]):
 class SlidingMap(Generic[K]):
     """Keys with increasing indexes; `first` is that of the oldest key present."""
 
-    __slots__ = ("_base", "_index", "_slots", "first", "next")
+    __slots__ = ("_emptied", "_index", "_keys", "first", "next")
 
     def __init__(self) -> None:
         self._index: dict[K, int] = {}
-        self._slots: list[K | None] = []
-        """The keys from index `_base` on, None for one that was removed."""
-        self._base = 0
+        self._keys: dict[int, K] = {}
+        self._emptied = 0
         self.first = 0
         self.next = 0
 
@@ -121,34 +116,32 @@ class SlidingMap(Generic[K]):
         k = self.next
         if self._index.setdefault(key, k) != k:
             raise KeyError(f"{key!r} is here already, at {self._index[key]}")
-        self._slots.append(key)
+        self._keys[k] = key
         self.next = k + 1
         return k
 
     def remove(self, key: K) -> int | None:
         """Remove a key; returns the index it had, or None if it is not here."""
-        k = self._index.pop(key, None)
-        if k is None:
+        index = self._index.pop(key, None)
+        if index is None:
             return None
-        slots = self._slots
-        slot = k - self._base
-        slots[slot] = None
-        if k == self.first:
-            if self._index:
-                while slots[slot] is None:
-                    slot += 1
-                self.first = self._base + slot
-                if slot > _CUT and slot * 2 >= len(slots):
-                    del slots[:slot]
-                    self._base = self.first
-                    if slot > _LARGE:
-                        self._index = dict(self._index)
+        keys = self._keys
+        del keys[index]
+        if index == self.first:
+            if keys:
+                k = index + 1
+                while k not in keys:
+                    k += 1
+                self.first = k
             else:
-                if len(slots) > _LARGE:
-                    self._index = {}
-                slots.clear()
-                self._base = self.first = self.next
-        return k
+                self._run_empty()
+        return index
+
+    def _run_empty(self) -> None:
+        if self.next - self._emptied > _LARGE:
+            self._index = {}
+            self._keys = {}
+        self._emptied = self.first = self.next
 
     def index(self, key: K) -> int | None:
         """The index of a key, or None if it is not here."""
@@ -170,8 +163,9 @@ class SlidingMap(Generic[K]):
     def copy(self) -> Self:
         twin = object.__new__(type(self))
         twin._index = self._index.copy()
-        twin._slots = self._slots[self.first - self._base :]
-        twin._base = twin.first = self.first
+        twin._keys = self._keys.copy()
+        twin._emptied = self._emptied
+        twin.first = self.first
         twin.next = self.next
         return twin
 
@@ -185,11 +179,11 @@ class IndexedSlidingMap(SlidingMap[K]):
     __slots__ = ()
 
     def peek(self) -> K:
-        """The oldest key; IndexError if there is none."""
-        return self._slots[self.first - self._base]  # type: ignore[return-value]
+        """The oldest key; KeyError if there is none."""
+        return self._keys[self.first]
 
     def __getitem__(self, k: int) -> K | None:
         """The key at an index of the window, or None if it was removed."""
-        if k < self.first:
-            raise IndexError(f"{k} is before the window, which starts at {self.first}")
-        return self._slots[k - self._base]
+        if not self.first <= k < self.next:
+            raise IndexError(f"{k} is outside the window {self.first}..{self.next - 1}")
+        return self._keys.get(k)

@@ -121,7 +121,7 @@ class Sps(HybridEndpoint):
         if missing.first != missing.next:
             self._hold(mid, Held((to,), {to: pid}, missing.next, payload))
         else:
-            self._buffer.add(to)
+            self._buffer[mid] = to
             self._release(to, peer, mid, pid, payload)
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
@@ -140,7 +140,7 @@ class Sps(HybridEndpoint):
 
     def _hold(self, mid: int, held: Held) -> None:
         """Put a message into the buffer, and let go what may leave of it at once."""
-        self._buffer.add(held)
+        self._buffer[mid] = held
         if not self._held:
             self._m1 = self._m2 = mid
         self._held += len(held.pids)
@@ -159,10 +159,11 @@ class Sps(HybridEndpoint):
         buffer, missing = self._buffer, self._missing
         p1, p2 = missing.first, self._second()
         oldest = missing.peek()[0] if missing else ""
+        end = buffer.next
         k = max(self._m1, buffer.first)
-        while k < buffer.next:
+        while k < end:
             held = buffer[k]
-            if held.__class__ is Held and held.pids:
+            if isinstance(held, Held) and held.pids:
                 if held.per > p1:
                     break
                 for name in tuple(held.pids):
@@ -170,9 +171,9 @@ class Sps(HybridEndpoint):
             k += 1
         self._m1 = k
         k = max(k, self._m2)
-        while k < buffer.next:
+        while k < end:
             held = buffer[k]
-            if held.__class__ is Held:
+            if isinstance(held, Held):
                 if held.per > p2:
                     break
                 if oldest in held.pids:
@@ -218,30 +219,30 @@ class Sps(HybridEndpoint):
 
     def _acks_came(self, source: str) -> None:
         buffer = self._buffer
-        if self._peers[source].acked >= buffer.first:
+        first = buffer.first
+        if self._peers[source].acked >= first:
             waiting = self._waiting
             if waiting:
                 waiting.discard(source)
                 if not waiting:
-                    self._slide()
+                    self._slide(first)
                 elif len(waiting) == 1:
                     self._lacks = next(iter(waiting))
-            elif buffer.peek() == source:
-                self._slide()
-        if self._u2 < buffer.next and self._lacks is not None:
+            elif buffer[first] == source:
+                self._slide(first)
+        if self._u2 <= self._mid and self._lacks is not None:
             self._advance_u2(self._lacks)
 
-    def _slide(self) -> None:
+    def _slide(self, mid: int) -> None:
         """Drop the oldest message, acked by all, and those behind it that are too.
 
         They are permitted to all; a unicast that is the oldest then, to its
         receiver.
         """
         buffer, peers = self._buffer, self._peers
-        mid = buffer.first
         self._lacks = None
         while True:
-            entry = buffer.remove()
+            entry = buffer[mid]
             if isinstance(entry, str):
                 if peers[entry].granted < mid:
                     self._grant(entry, mid)
@@ -250,31 +251,32 @@ class Sps(HybridEndpoint):
                     if peers[name].granted < mid:
                         self._grant(name, mid)
             mid += 1
-            if mid == buffer.next:
+            if mid > self._mid:
                 break
-            entry = buffer.peek()
+            entry = buffer[mid]
             if isinstance(entry, str):
                 peer = peers[entry]
                 if peer.acked < mid:
                     self._lacks = entry
                     if self._u2 <= mid:
-                        self._u2 = mid + 1
                         peer.granted = self._permits[entry] = mid
-                    return
+                        self._u2 = mid + 1
+                    break
             else:
                 self._waiting = waiting = {n for n in entry.names if peers[n].acked < mid}
                 if waiting:
                     self._lacks = next(iter(waiting)) if len(waiting) == 1 else None
                     break
+        buffer.slide(mid)
         if self._u2 < mid:
             self._u2 = mid
 
     def _advance_u2(self, lacks: str) -> None:
         """Pass, and permit to `lacks`, what lacks nobody else (lines 63-71)."""
         buffer, peers = self._buffer, self._peers
-        mid, end = self._u2, buffer.next
+        mid = u2 = self._u2
         permitted = 0
-        while mid < end:
+        while mid <= self._mid:
             entry = buffer[mid]
             if isinstance(entry, str):
                 if entry == lacks:
@@ -286,9 +288,10 @@ class Sps(HybridEndpoint):
             elif lacks in entry.names and lacks not in entry.pids:
                 permitted = mid
             mid += 1
-        self._u2 = mid
-        if permitted > peers[lacks].granted:
-            self._grant(lacks, permitted)
+        if mid > u2:
+            self._u2 = mid
+            if permitted > peers[lacks].granted:
+                self._grant(lacks, permitted)
 
     def _lacks_others(self, held: Held, mid: int) -> bool:
         """Whether anybody but the one that the oldest message lacks is to ack it.
@@ -308,7 +311,7 @@ class Sps(HybridEndpoint):
 
     def blocked(self) -> list[Blocked]:
         permits = [(k, Wait("permit", *permit)) for permit, k in self._missing.items()]
-        here = []
+        here: list[Blocked] = []
         for mid, held in enumerate(self._buffer, self._buffer.first):
             if isinstance(held, Held):
                 for name in held.pids:

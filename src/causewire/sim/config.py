@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .. import protocols
-from ..core.endpoint import LocalProtocolError
+from ..core.endpoint import Endpoint, LocalProtocolError
 from .errors import SimulationError
 from .faults import Fault, fault
 from .network import Network
@@ -135,6 +135,18 @@ class Config(Settings):
         if self.network.reorder:
             longest += self.network.reorder_by.longest()
         return max(4 * longest, MILLISECOND)
+
+    def ticks(self) -> bool:
+        """Whether the retransmission timers run at all.
+
+        Where nothing gets lost, a protocol that bears loss has nothing to say
+        again. The periodic block of the others is there for another reason
+        (Newtop's null messages), if it does anything.
+        """
+        protocol = protocols.describe(self.protocol)
+        if protocol.tolerates_loss:
+            return self.network.loss > 0 or any(fault.cuts for fault in self.faults)
+        return protocol.endpoint.retransmit is not Endpoint.retransmit
 
     def _can_carry(self) -> None:
         """Refuse a workload whose messages the protocol has no way to send."""

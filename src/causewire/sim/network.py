@@ -126,28 +126,47 @@ class Network(Settings):
             raise SimulationError("network.reorder and network.fifo exclude each other")
 
 
+class Deadlines(dict[int, int]):
+    """Times by key, of which those that are past may be forgotten."""
+
+    __slots__ = ("_limit",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._limit = 1024
+
+    def forget(self, now: int) -> None:
+        """Drop what is past, once there is much of it."""
+        if len(self) > self._limit:
+            coming = {key: time for key, time in self.items() if time > now}
+            self.clear()
+            self.update(coming)
+            self._limit = max(1024, 2 * len(coming))
+
+
 class Carrier:
     """A network at work: takes packets, and has them arrive."""
 
     __slots__ = (
-        "_arrive",
+        "_at",
         "_bandwidth",
-        "_draw",
         "_drop",
         "_duplicate",
         "_extra",
         "_fifo",
-        "_fixed",
         "_free",
         "_held",
+        "_land",
         "_last",
+        "_latency",
         "_loss",
         "_matrix",
         "_n",
         "_per_link",
         "_place",
-        "_prune_at",
+        "_plain",
         "_random",
+        "_receive",
         "_reorder",
         "_scheduler",
         "duplicated",
@@ -163,12 +182,13 @@ class Carrier:
         names: Sequence[str],
         scheduler: Scheduler,
         random: Callable[[], float],
-        arrive: Callable[[Process, Process, Packet, int], None],
+        receive: Callable[[Process, Process, Packet, int], None],
         drop: Callable[[Process, Process, Packet], None],
     ) -> None:
         self._scheduler = scheduler
+        self._at = scheduler.at
         self._random = random
-        self._arrive = arrive
+        self._receive = receive
         self._drop = drop
         self.timeline = timeline
         self.lost = 0
@@ -176,38 +196,43 @@ class Carrier:
         self.duplicated = 0
         """Packets that the network copied."""
         self._n = len(names)
-        self._fixed: int | None = None
-        self._draw: Callable[[], int] | None = None
+        self._latency: Callable[[], int] | None = None
         self._matrix: list[list[Callable[[], int]]] = []
         self._place: list[int] = []
         if isinstance(network.latency, Regions):
             self._place = network.latency.places(names)
             self._matrix = [[t.sampler(random) for t in row] for row in network.latency.matrix]
         else:
-            self._fixed = network.latency.fixed()
-            self._draw = network.latency.sampler(random)
+            self._latency = network.latency.sampler(random)
         self._bandwidth = network.bandwidth or 0
         self._per_link = network.shared == "link"
-        self._free: dict[int, int] = {}
+        self._free = Deadlines()
         """When an uplink or link is free again, in nanoseconds times the bandwidth."""
         self._loss = network.loss
         self._duplicate = network.duplicate
         self._reorder = network.reorder
         self._extra = network.reorder_by.sampler(random)
         self._fifo = fifo
-        self._last: dict[int, int] = {}
+        self._last = Deadlines()
         """When the last packet of a link arrives, for FIFO channels."""
-        self._prune_at = 1024
         self._held: list[tuple[Process, Process, Packet, int]] = []
         """Packets kept back by a hold, in the order in which they would have arrived."""
+        faulty = timeline.pending > 0
+        self._land = self._arrive if faulty else receive
+        """What happens to a packet at the end of its way."""
+        special = network.bandwidth or network.loss or network.duplicate or network.reorder
+        self._plain = not (special or fifo or faulty or self._matrix)
+        """Whether a packet takes its latency, and that is all."""
 
     def carry(self, p: Process, q: Process, packet: Packet, size: int, stamp: int) -> int:
         """Take a packet of p for q; returns when it has left p altogether."""
         leaves = self._scheduler.now
+        if self._plain:
+            self._at(leaves + self._latency(), self._land, p, q, packet, stamp)  # type: ignore[misc]
+            return leaves
         if self._bandwidth:
-            leaves = self._transmit(
-                p.index * self._n + q.index if self._per_link else p.index, size
-            )
+            line = p.index * self._n + q.index if self._per_link else p.index
+            leaves = self._transmit(line, size)
         if self._loss and self._random() < self._loss:
             self.lost += 1
             self._drop(p, q, packet)
@@ -220,43 +245,27 @@ class Carrier:
 
     def _transmit(self, line: int, size: int) -> int:
         """Hold a line for so many bytes; returns when it is done (rounded up)."""
-        bandwidth = self._bandwidth
-        now = self._scheduler.now
-        free = max(self._free.get(line, 0), now * bandwidth) + size * SECOND
-        self._free[line] = free
-        if self._per_link and len(self._free) > self._prune_at:
-            busy = {k: t for k, t in self._free.items() if t > now * bandwidth}
-            self._free = busy
-            self._prune_at = max(1024, 2 * len(busy))
-        return -(-free // bandwidth)
+        now = self._scheduler.now * self._bandwidth
+        free = self._free[line] = max(self._free.get(line, 0), now) + size * SECOND
+        self._free.forget(now)
+        return -(-free // self._bandwidth)
 
     def _travel(self, p: Process, q: Process, packet: Packet, leaves: int, stamp: int) -> None:
-        latency = self._fixed
-        if latency is None:
-            if self._draw is not None:
-                latency = self._draw()
-            else:
-                latency = self._matrix[self._place[p.index]][self._place[q.index]]()
+        draw = self._latency or self._matrix[self._place[p.index]][self._place[q.index]]
+        latency = draw()
         if self.timeline.slow:
             latency = self.timeline.slowed(p.index, q.index, latency)
         if self._reorder and self._random() < self._reorder:
             latency += self._extra()
         arrives = leaves + latency
         if self._fifo:
-            arrives = self._in_order(p.index * self._n + q.index, arrives)
-        self._scheduler.at(arrives, self._arrival, p, q, packet, stamp)
+            link = p.index * self._n + q.index
+            arrives = self._last[link] = max(arrives, self._last.get(link, 0))
+            self._last.forget(self._scheduler.now)
+        self._at(arrives, self._land, p, q, packet, stamp)
 
-    def _in_order(self, link: int, arrives: int) -> int:
-        """Not before what was sent earlier on the same link."""
-        last = self._last
-        arrives = last[link] = max(arrives, last.get(link, 0))
-        if len(last) > self._prune_at:
-            now = self._scheduler.now
-            self._last = {k: t for k, t in last.items() if t > now}
-            self._prune_at = max(1024, 2 * len(self._last))
-        return arrives
-
-    def _arrival(self, p: Process, q: Process, packet: Packet, stamp: int) -> None:
+    def _arrive(self, p: Process, q: Process, packet: Packet, stamp: int) -> None:
+        """A packet is at the door of q: does the network let it in?"""
         timeline = self.timeline
         if timeline.cut and timeline.is_cut(p.index, q.index):
             self.lost += 1
@@ -264,7 +273,7 @@ class Carrier:
         elif timeline.held and timeline.is_held(p.index, q.index):
             self._held.append((p, q, packet, stamp))
         else:
-            self._arrive(p, q, packet, stamp)
+            self._receive(p, q, packet, stamp)
 
     def busy_until(self, p: Process) -> int:
         """When all that p has sent will have left it."""
@@ -278,32 +287,20 @@ class Carrier:
         if dead is not None:
             self._lose_in_flight(dead)
         if isinstance(fault, Release):
-            self._release()
+            waiting = self._held
+            self._held = []
+            for entry in waiting:
+                self._arrive(*entry)
 
     def _lose_in_flight(self, dead: Callable[[int, int], bool]) -> None:
+        """A crash: what is on its way, or kept at the door, is lost."""
+
         def doomed(event: Event) -> bool:
-            return event[2] == self._arrival and dead(event[3].index, event[4].index)
+            return event[2] == self._land and dead(event[3].index, event[4].index)
 
         gone = [event[3:6] for event in self._scheduler.discard(doomed)]
-        kept = []
-        for entry in self._held:
-            if dead(entry[0].index, entry[1].index):
-                gone.append(entry[:3])
-            else:
-                kept.append(entry)
-        self._held = kept
+        gone += [entry[:3] for entry in self._held if dead(entry[0].index, entry[1].index)]
+        self._held = [entry for entry in self._held if not dead(entry[0].index, entry[1].index)]
         for p, q, packet in gone:
             self.lost += 1
             self._drop(p, q, packet)
-
-    def _release(self) -> None:
-        """What no hold concerns any more arrives, in the order in which it was kept."""
-        waiting = self._held
-        self._held = []
-        for p, q, packet, stamp in waiting:
-            self._arrival(p, q, packet, stamp)
-
-    @property
-    def held(self) -> int:
-        """How many packets are kept back by a hold."""
-        return len(self._held)

@@ -32,7 +32,7 @@ from .network import Carrier
 from .process import DELIVERED, RECEIVED, RELEASED, SENT, Copy, Message, Process
 from .recorder import Recorder, Sink
 from .scheduler import Scheduler
-from .sizes import Shape
+from .sizes import Shapes
 from .summary import Histogram, Summary
 from .undelivered import explain
 from .workloads import Stage
@@ -95,10 +95,10 @@ class Simulation(Stage):
             self._dropped,
         )
         self._recorder: Recorder | None = None
-        self._shapes: dict[type[Packet], Shape] = {}
+        self._shapes = Shapes(config.sizes, weigh=config.network.bandwidth is not None)
         self._period = config.period()
         self._payload = config.sizes.payload
-        self._weighs = config.network.bandwidth is not None
+        self._ticks = config.ticks()
 
         work = config.processes
         self._think = work.think.sampler(self.random)
@@ -135,6 +135,7 @@ class Simulation(Stage):
     def record(self, sink: Sink, run: str) -> None:
         """Write the rows of the trace there."""
         self._recorder = Recorder(sink, run, self.names, self._scheduler)
+        self._shapes = Shapes(self.config.sizes, weigh=True)
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> Summary:
         """Let everything happen."""
@@ -205,14 +206,22 @@ class Simulation(Stage):
         """
         now = self._scheduler.now
         for name, packet in p.endpoint.take_packets():
-            q = self._by_name[name]
-            shape = self._shapes.get(packet.__class__) or self._learn(packet)
+            shape = self._shapes[packet.__class__]
             again = False
             if shape.payload:
                 message = packet[shape.payload]
                 copy = message if message.copies is None else message.copies[name]
                 if copy.state == SENT:
-                    self._released(p, name, message, copy)
+                    copy.state = RELEASED
+                    p.waiting -= 1
+                    if message.sent != now:
+                        self._held_at_sender.add(now - message.sent)
+                    p.transit += 1
+                    if p.transit > p.max_transit:
+                        p.max_transit = p.transit
+                    pair = p.pairs[name] = p.pairs.get(name, 0) + 1
+                    if pair > p.max_pair:
+                        p.max_pair = pair
                 elif resend and copy.left > now - self._period:
                     continue
                 else:
@@ -220,8 +229,9 @@ class Simulation(Stage):
                     self._retransmissions += 1
                 self._payload_bytes += message.size
             shape.count += 1
+            q = self._by_name[name]
             size = stamp = 0
-            if shape.varies or self._weighs or self._recorder is not None:
+            if shape.weigh:
                 size = shape.metadata(packet)
                 if shape.varies:
                     self._metadata_bytes += size
@@ -234,27 +244,9 @@ class Simulation(Stage):
                 copy.left = left
         if p.waiting > p.max_waiting:
             p.max_waiting = p.waiting
-        if not p.ticking:
+        if self._ticks and not p.ticking:
             p.ticking = True
             self._scheduler.at(now + self._period, self._tick, p)
-
-    def _learn(self, packet: Packet) -> Shape:
-        shape = self._shapes[packet.__class__] = Shape(packet.__class__, self.config.sizes)
-        return shape
-
-    def _released(self, p: Process, name: str, message: Message, copy: Copy) -> None:
-        """A copy of a message leaves its sender for the first time."""
-        copy.state = RELEASED
-        p.waiting -= 1
-        held = self._scheduler.now - message.sent
-        if held:
-            self._held_at_sender.add(held)
-        p.transit += 1
-        if p.transit > p.max_transit:
-            p.max_transit = p.transit
-        pair = p.pairs[name] = p.pairs.get(name, 0) + 1
-        if pair > p.max_pair:
-            p.max_pair = pair
 
     def _tick(self, p: Process, *_: Any) -> None:
         """Once in a period: let the endpoint of p say again what may be lost.
@@ -417,7 +409,7 @@ class Simulation(Stage):
         for shape in self._shapes.values():
             packets[shape.kind] = packets.get(shape.kind, 0) + shape.count
             control += 0 if shape.payload else shape.count
-            metadata += 0 if shape.varies else shape.count * shape.own
+            metadata += 0 if shape.varies else shape.count * shape.fixed
         return Summary(
             protocol=config.protocol,
             workload=config.workload.kind,

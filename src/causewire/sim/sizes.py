@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..core.endpoint import Packet
 from .settings import Settings, by, data_size
 
-__all__ = ["Shape", "Sizes"]
+__all__ = ["Shape", "Shapes", "Sizes"]
 
 _PERMITS = ("permit", "yct")
 """Kinds of packet that give leave to send: Almeida's PERMIT, Cykas's YCT."""
@@ -47,18 +47,20 @@ class Shape:
         "_identifier",
         "_integer",
         "count",
+        "fixed",
         "kind",
         "mid",
-        "own",
         "payload",
         "sort",
         "varies",
+        "weigh",
     )
 
-    def __init__(self, packet: type[Packet], sizes: Sizes) -> None:
+    def __init__(self, packet: type[Packet], sizes: Sizes, weigh: bool) -> None:
         fields = packet.fields
         self.kind = packet.kind
         self.payload = fields.index("payload") + 1 if "payload" in fields else 0
+        """Where in the packet the message is; 0: it carries none."""
         self.mid = fields.index("mid") + 1 if "mid" in fields else 0
         if self.payload:
             self.sort = "message"
@@ -66,17 +68,36 @@ class Shape:
             self.sort = "ack"
         else:
             self.sort = "permit" if packet.kind in _PERMITS else "control"
-        self.own: int = getattr(sizes, self.sort)
         self._integer = sizes.integer
         self._identifier = sizes.identifier
+        self.fixed: int = getattr(sizes, self.sort)
+        """Bytes of metadata that all packets of this class have."""
         self.varies = not (isinstance(packet.integers, int) and isinstance(packet.identifiers, int))
         if not self.varies:
-            self.own += packet.integers * sizes.integer + packet.identifiers * sizes.identifier
+            self.fixed += packet.integers * sizes.integer + packet.identifiers * sizes.identifier
+        self.weigh = weigh or self.varies
+        """Whether each packet has to be weighed as it leaves."""
         self.count = 0
+        """Packets of this class that were put on the network."""
 
     def metadata(self, packet: Any) -> int:
         """The bytes of a packet that are not payload."""
         if not self.varies:
-            return self.own
+            return self.fixed
         carried: int = packet.integers * self._integer + packet.identifiers * self._identifier
-        return self.own + carried
+        return self.fixed + carried
+
+
+class Shapes(dict[type[Packet], Shape]):
+    """The shapes of all classes of packets met so far."""
+
+    __slots__ = ("_sizes", "_weigh")
+
+    def __init__(self, sizes: Sizes, weigh: bool) -> None:
+        super().__init__()
+        self._sizes = sizes
+        self._weigh = weigh
+
+    def __missing__(self, packet: type[Packet]) -> Shape:
+        shape = self[packet] = Shape(packet, self._sizes, self._weigh)
+        return shape

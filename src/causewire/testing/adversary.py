@@ -191,10 +191,9 @@ def _replay_something(play: Play, rng: Random) -> None:
     """A packet of the past arrives once more: the last that did, or any other."""
     schedule = play.schedule
     if rng.random() < 0.4 and schedule and schedule[-1][0] == "recv":
-        play.replay(*schedule[-1][1:])
+        play.act(schedule[-1])
         return
     links = list(play.network.links)
     if links:
-        source, destination = links[int(rng.random() * len(links))]
-        packets = len(play.network.links[source, destination])
-        play.replay(source, destination, int(rng.random() * packets))
+        link = links[int(rng.random() * len(links))]
+        play.act(("recv", *link, int(rng.random() * len(play.network.links[link]))))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from ..core.endpoint import Endpoint, Packet
@@ -61,10 +61,13 @@ _ACKS = ("ack", "ask")
 _FOREIGN: tuple[Any, ...] = (None, 7, "msg", b"msg", (), ("ack", 1), [], {}, Junk(), Packet)
 
 
-def speaks(endpoint: Endpoint, kind: type[Packet]) -> bool:
-    """Whether an endpoint may know a kind of packet: one of its modules does."""
+@cache
+def speaks(endpoint: type[Endpoint], kind: type[Packet]) -> bool:
+    """Whether a class of endpoints may know a kind of packet: one of its modules does."""
     return any(
-        kind in vars(sys.modules[base.__module__]).values() for base in type(endpoint).__mro__
+        kind is known
+        for base in endpoint.__mro__
+        for known in vars(sys.modules[base.__module__]).values()
     )
 
 
@@ -82,7 +85,7 @@ def forgeries(
         for thing in (*_FOREIGN, Unheard()):
             yield Forgery(source, partial(_same, thing), "no packet of any protocol")
         for alien in aliens:
-            if not speaks(endpoint, type(alien)):
+            if not speaks(type(endpoint), type(alien)):
                 yield Forgery(source, partial(_same, alien), "of another protocol")
     for (source, destination), packets in network.links.items():
         for packet in packets[-3:]:

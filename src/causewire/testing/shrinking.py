@@ -55,24 +55,73 @@ def _attempts(case: Case) -> Iterator[Case]:
         yield replace(case, lazy=False)
     if not case.inside:
         yield replace(case, inside=True)
+    yield from _with_payloads(case)
+    yield from _with_plain_sends(case)
     yield from _with_lower_numbers(case)
     yield from _with_fewer_destinations(case)
     yield from _with_fewer_processes(case)
+    if size < 50:
+        yield from _without_an_exchange(case)
+
+
+def _with_payloads(case: Case) -> Iterator[Case]:
+    """All messages have a payload: no name is in capitals."""
+    schedule = tuple(
+        (*action[:3], action[3].lower()) if action[0] == "send" else action
+        for action in case.schedule
+    )
+    reactions = tuple(
+        reaction._replace(trigger=reaction.trigger.lower(), name=reaction.name.lower())
+        for reaction in case.reactions
+    )
+    if (schedule, reactions) != (case.schedule, case.reactions):
+        yield replace(case, schedule=schedule, reactions=reactions)
+
+
+def _with_plain_sends(case: Case) -> Iterator[Case]:
+    """What was sent in reaction to something is sent anyway, at some time."""
+    for k, reaction in enumerate(case.reactions):
+        others = case.reactions[:k] + case.reactions[k + 1 :]
+        send = ("send", reaction.process, reaction.to, reaction.name)
+        for at in range(len(case.schedule), -1, -1):
+            schedule = (*case.schedule[:at], send, *case.schedule[at:])
+            yield replace(case, reactions=others, schedule=schedule)
 
 
 def _with_lower_numbers(case: Case) -> Iterator[Case]:
-    """What arrives, arrives as an earlier packet of its link: a message before is left out."""
+    """What arrives is an earlier packet of its link, as some message before is left out."""
     schedule = case.schedule
     for k, action in enumerate(schedule):
         if action[0] == "send":
             for to in action[2]:
-                yield replace(
-                    case, schedule=schedule[:k] + _lowered(schedule[k + 1 :], action[1], to)
-                )
+                rest = _lowered(schedule[k + 1 :], action[1], to)
+                yield replace(case, schedule=schedule[:k] + rest)
         elif action[0] in ("recv", "drop") and action[3]:
             lowered = _lowered(schedule[k:], action[1], action[2])
             yield replace(case, schedule=schedule[:k] + lowered)
             yield replace(case, schedule=schedule[:k] + lowered[:1] + schedule[k + 1 :])
+
+
+def _without_an_exchange(case: Case) -> Iterator[Case]:
+    """Without a message, its arrival, and the arrival of some answer to it.
+
+    Each of the three alone is often needed to make sense of the others, and the
+    packets behind them go by other numbers without them.
+    """
+    schedule = case.schedule
+    for i, send in enumerate(schedule):
+        if send[0] != "send":
+            continue
+        for j, recv in enumerate(schedule[i + 1 :], i + 1):
+            if recv[0] != "recv" or recv[1] != send[1] or recv[2] not in send[2]:
+                continue
+            here, there = recv[1], recv[2]
+            less = schedule[i + 1 : j] + _lowered(schedule[j + 1 :], here, there)
+            yield replace(case, schedule=schedule[:i] + less)
+            for k, answer in enumerate(less):
+                if answer[:3] == ("recv", there, here):
+                    rest = _lowered(less[k + 1 :], there, here)
+                    yield replace(case, schedule=schedule[:i] + less[:k] + rest)
 
 
 def _lowered(actions: tuple[Action, ...], source: str, destination: str) -> tuple[Action, ...]:

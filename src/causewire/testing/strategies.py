@@ -132,7 +132,7 @@ def _make(play: Play, move: Move) -> None:
     elif move.what == "replay":
         past = [(*link, k) for link, sent in network.links.items() for k in range(len(sent))]
         if past:
-            play.replay(*past[move.which % len(past)])
+            play.act(("recv", *past[move.which % len(past)]))
     elif network.in_flight:
         k = move.which % len(network.in_flight)
         if play.profile.fifo:

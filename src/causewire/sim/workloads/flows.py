@@ -164,8 +164,10 @@ class Calls(Traffic):
 
     def react(self, p: Process, message: Message, source: str) -> None:
         if not message.note:
-            if p.left:
-                self.stage.wake(p)
+            if p.left and (pause := self.stage.think()):
+                self.stage.wake(p, pause)
+            else:
+                self.wake(p)
         elif self.left:
             self.left -= 1
             self.stage.post(p, source, False)

@@ -1,0 +1,214 @@
+"""What a message costs in each protocol, from send to permit.
+
+    python benchmarks/core.py [--protocol P ...] [--processes N ...] [--steps]
+
+Every process has 8 correspondents. Ten processes at a time send one message to
+each of theirs, so that messages cross; then all packets are carried, in rounds,
+until nothing is left: send, receive, ack, permit, the full cycle. A broadcast
+protocol has the correspondents that a broadcast reaches: everybody; its cost is
+per copy that is delivered. Protocols take turns within a repetition, the best of
+several repetitions counts, and CPU time is measured, not the clock on the wall:
+the machine may be shared. What is printed is
+
+    us      microseconds per message, driver included (about 0.8 of it, by `fifo`)
+    x fifo  the ratio to `fifo` at the same number of processes, in the same run
+    x n=10  the ratio to the same protocol at the first number of processes
+    steps   lines of Python executed inside causewire.core per message: the same
+            on every machine (a run of its own, as counting is slow)
+
+A cell is left out where one repetition would take longer than bearable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from causewire import protocols
+from causewire.core import endpoint as core
+from causewire.core.endpoint import Endpoint, Outgoing
+
+CORRESPONDENTS = 8
+AT_ONCE = 10
+BEARABLE = 20.0
+"""Seconds that one repetition may take."""
+
+CORE = core.__file__.rpartition("/")[0]
+
+
+class System:
+    """All processes of one protocol, and whom each of them sends to."""
+
+    def __init__(self, protocol: str, processes: int) -> None:
+        names = [f"p{k}" for k in range(processes)]
+        described = protocols.describe(protocol)
+        group = names if described.fixed_group else None
+        self.endpoints = {name: protocols.create(protocol, name, group) for name in names}
+        self.bursts: list[tuple[str, Endpoint, list[str | list[str]]]] = []
+        for k, (name, endpoint) in enumerate(self.endpoints.items()):
+            if described.unicast:
+                near = [names[(k + i) % processes] for i in range(1, CORRESPONDENTS + 1)]
+                to: list[str | list[str]] = list(near)
+            else:
+                to = [[other for other in names if other != name]]
+            self.bursts.append((name, endpoint, to))
+
+    def cycle(self, blocks: int) -> int:
+        """Full cycles, `blocks` times ten processes; returns the deliveries."""
+        delivered = 0
+        size = len(self.bursts)
+        for block in range(blocks):
+            wire: list[tuple[str, list[Outgoing]]] = []
+            for k in range(block * AT_ONCE, (block + 1) * AT_ONCE):
+                name, endpoint, burst = self.bursts[k % size]
+                for to in burst:
+                    endpoint.send(to, b"payload")
+                wire.append((name, endpoint.take_packets()))
+            while wire:
+                delivered += self.carry(wire)
+            delivered += self.periodic()
+        return delivered
+
+    def carry(self, wire: list[tuple[str, list[Outgoing]]]) -> int:
+        """One round: everything on the wire arrives; leaves there what follows."""
+        reached: dict[str, Endpoint] = {}
+        for source, packets in wire:
+            for destination, packet in packets:
+                endpoint = self.endpoints[destination]
+                endpoint.receive(source, packet)
+                reached[destination] = endpoint
+        wire.clear()
+        delivered = 0
+        for name, endpoint in reached.items():
+            delivered += len(endpoint.take_deliveries())
+            packets = endpoint.take_packets()
+            if packets:
+                wire.append((name, packets))
+        return delivered
+
+    def periodic(self) -> int:
+        """Newtop delivers nothing before everybody has been heard: nulls."""
+        if not self.bursts[0][1].__class__.__name__ == "Newtop":
+            return 0
+        wire = []
+        for name, endpoint in self.endpoints.items():
+            endpoint.retransmit()
+            wire.append((name, endpoint.take_packets()))
+        delivered = 0
+        while wire:
+            delivered += self.carry(wire)
+        return delivered
+
+
+def steps(system: System, blocks: int) -> float:
+    """Lines executed inside the core, per message."""
+    count = 0
+
+    def local(_frame: FrameType, event: str, _arg: Any) -> Callable[..., Any]:
+        nonlocal count
+        count += event == "line"
+        return local
+
+    def trace(frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
+        return local if frame.f_code.co_filename.startswith(CORE) else None
+
+    sys.settrace(trace)
+    try:
+        delivered = system.cycle(blocks)
+    finally:
+        sys.settrace(None)
+    return count / delivered
+
+
+class Bench:
+    """Protocols side by side at one number of processes."""
+
+    def __init__(self, names: list[str], processes: int, repetitions: int) -> None:
+        self.processes = processes
+        self.best: dict[str, float] = {}
+        self.steps: dict[str, float] = {}
+        systems: dict[str, System] = {}
+        blocks = max(1, processes // AT_ONCE)
+        for name in names:
+            system = self.bearable(name, blocks)
+            if system is not None:
+                systems[name] = system
+        rounds = max(1, 400 // blocks)
+        gc.collect()
+        gc.disable()
+        for _ in range(repetitions):
+            for name, system in systems.items():
+                started = time.process_time()
+                delivered = system.cycle(blocks * (rounds if self.best[name] < 20 else 1))
+                spent = (time.process_time() - started) / delivered * 1e6
+                self.best[name] = min(self.best[name], spent)
+        gc.enable()
+        for name, system in systems.items():
+            if self.best[name] < 1000:
+                self.steps[name] = steps(system, min(blocks, 10))
+
+    def bearable(self, name: str, blocks: int) -> System | None:
+        """A warmed-up system, unless already one block tells that it takes too long."""
+        matrix = self.processes**2 * (self.processes if name == "rst" else 1)
+        if name not in ("csps", "sps", "mf", "cykas", "ks", "fifo", "unordered") and matrix > 1e7:
+            return None
+        system = System(name, self.processes)
+        started = time.process_time()
+        delivered = system.cycle(1)
+        spent = time.process_time() - started
+        if spent * blocks > BEARABLE:
+            return None
+        self.best[name] = spent / delivered * 1e6
+        started = time.process_time()
+        delivered = system.cycle(blocks)
+        spent = time.process_time() - started
+        if spent > BEARABLE:
+            del self.best[name]
+            return None
+        self.best[name] = spent / delivered * 1e6
+        return system
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    sound = [
+        name
+        for name in protocols.names()
+        if protocols.describe(name).causal or name in ("fifo", "unordered")
+    ]
+    parser.add_argument("--protocol", action="append", choices=sound, help="default: all")
+    parser.add_argument("--processes", type=int, action="append", help="default: 10 to 10,000")
+    parser.add_argument("--repetitions", type=int, default=5)
+    args = parser.parse_args()
+    names = args.protocol or sound
+    if "fifo" not in names:
+        names.append("fifo")
+    sizes = args.processes or [10, 100, 1000, 10_000]
+    print(
+        f"{'protocol':12} {'processes':>9} {'us':>8} {'x fifo':>7} {'x n=' + str(sizes[0]):>7}"
+        f" {'steps':>7}"
+    )
+    first: dict[str, float] = {}
+    for processes in sizes:
+        bench = Bench(names, processes, args.repetitions)
+        for name in names:
+            if name not in bench.best:
+                print(f"{name:12} {processes:9,}        -  (not bearable)")
+                continue
+            us = bench.best[name]
+            first.setdefault(name, us)
+            count = f"{bench.steps[name]:7.1f}" if name in bench.steps else f"{'-':>7}"
+            print(
+                f"{name:12} {processes:9,} {us:8.2f} {us / bench.best['fifo']:7.2f}"
+                f" {us / first[name]:7.2f} {count}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
