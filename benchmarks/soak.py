@@ -14,7 +14,6 @@ known to be wrong was not caught.
 from __future__ import annotations
 
 import argparse
-import itertools
 import multiprocessing
 import os
 import sys
@@ -25,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from causewire import protocols
-from causewire.testing import VARIANTS, admits, bearable, run
+from causewire.testing import STUCK, VARIANTS, WRONG, admits, bearable, command, run
 
 BATCH = 500
 SHOWN = 5
@@ -39,10 +38,6 @@ class Subject(NamedTuple):
 
     def __str__(self) -> str:
         return " ".join([self.protocol, *(f"{key}={value}" for key, value in self.options)])
-
-    def command(self, profile: str, seed: int) -> str:
-        extra = [f"--option {key}={value}".lower() for key, value in self.options]
-        return " ".join(["python -m causewire.testing", self.protocol, profile, str(seed), *extra])
 
 
 class Task(NamedTuple):
@@ -83,10 +78,6 @@ class Result:
         self.unexpected += other.unexpected
 
 
-_STUCK = frozenset({"undelivered", "leftover", "RestlessError"})
-_VIOLATIONS = frozenset({"causal", "duplicate", "misaddressed", "altered", "unsent"})
-
-
 def perform(task: Task) -> tuple[Subject, Result]:
     """Do the runs of a task."""
     subject, profile, seeds = task
@@ -101,11 +92,11 @@ def perform(task: Task) -> tuple[Subject, Result]:
         if outcome.kinds:
             kinds = set(outcome.kinds)
             result.kinds.update(kinds)
-            result.violations += not kinds.isdisjoint(_VIOLATIONS)
-            result.stuck += not kinds.isdisjoint(_STUCK)
-            result.errors += not kinds <= _VIOLATIONS | _STUCK
+            result.violations += not kinds.isdisjoint(WRONG)
+            result.stuck += not kinds.isdisjoint(STUCK)
+            result.errors += not kinds <= WRONG | STUCK
             if not kinds <= allowed:
-                result.unexpected.append(subject.command(profile, seed))
+                result.unexpected.append(command(subject.protocol, profile, seed, options))
     result.seconds = time.process_time() - start
     return subject, result
 
@@ -220,8 +211,8 @@ def main(argv: list[str] | None = None) -> int:
     missed = [s for s, result in results.items() if verdict(s, result) == "NOT CAUGHT"]
     for subject in failed:
         print(f"\n{subject} broke its promises ({dict(results[subject].kinds)}); to repeat:")
-        for command in itertools.islice(sorted(results[subject].unexpected), SHOWN):
-            print(f"    {command}")
+        for line in sorted(results[subject].unexpected)[:SHOWN]:
+            print(f"    {line}")
     for subject in missed:
         print(f"\n{subject} is known to be wrong, and was not caught")
     return 1 if failed or missed else 0

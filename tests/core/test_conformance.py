@@ -20,6 +20,7 @@ from causewire.testing import (
     Outcome,
     admits,
     bearable,
+    command,
     narrate,
     replay,
     run,
@@ -35,12 +36,6 @@ EVERYTHING += [(name, options) for name in NAMES for options in VARIANTS.get(nam
 GOOD = [name for name in NAMES if not admits(name)]
 KNOWN_BADS = [name for name in NAMES if admits(name)]
 SEEDS = range(250)
-
-
-def repeat(protocol: str, profile: str, seed: int, options: dict[str, object]) -> str:
-    """The command that repeats a run."""
-    extra = "".join(f" --option {key}={value}".lower() for key, value in options.items())
-    return f"python -m causewire.testing {protocol} {profile} {seed}{extra}"
 
 
 def complaint(outcome: Outcome) -> str:
@@ -62,7 +57,7 @@ def test_seeded_runs(protocol: str, profile: str, options: dict[str, object]) ->
     messages = deliveries = 0
     for seed, outcome in zip(seeds, runs(protocol, profile, seeds, **options), strict=True):
         if not set(outcome.kinds) <= admits(protocol):
-            print(repeat(protocol, profile, seed, options))
+            print(command(protocol, profile, seed, options))
             pytest.fail(complaint(outcome))
         messages += outcome.messages
         deliveries += outcome.deliveries
@@ -78,6 +73,18 @@ def test_runs_by_hypothesis(protocol: str) -> None:
         assert outcome.ok, complaint(outcome)
 
     all_is_well()
+
+
+@pytest.mark.parametrize("protocol", GOOD)
+def test_when_all_is_done_there_is_silence(protocol: str) -> None:
+    """An idle endpoint has nothing to say, however often it is given the occasion."""
+    for profile in bearable(protocol):
+        for outcome in runs(protocol, profile.name, range(20)):
+            network = outcome.play.network
+            for process in network.endpoints:
+                network.retransmit(process)
+                network.collect(process)
+            assert not network.in_flight
 
 
 # -- what must be caught ------------------------------------------------------

@@ -45,7 +45,7 @@ def test_array_refuses_what_is_outside_the_window(dead: int) -> None:
     array.remove()
     with pytest.raises(IndexError):
         array.peek()
-    with pytest.raises(IndexError):
+    with pytest.raises(KeyError):
         array.remove()
 
 

@@ -9,18 +9,31 @@ the record batches of a trace into such columns; a batch may hold many runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..trace.reader import TraceBatch
 from ..trace.schema import DELIVER as DELIVER_KIND
 from ..trace.schema import SEND as SEND_KIND
-from ..trace.reader import TraceBatch
 from .compiled import Bytes, Longs, Words, compiled
 
-__all__ = ["COLUMNS", "DELIVER", "OTHER", "SEND", "Chunk", "Columns", "Encoder", "Run"]
+__all__ = [
+    "COLUMNS",
+    "DELIVER",
+    "OTHER",
+    "SEND",
+    "Chunk",
+    "Columns",
+    "Encoder",
+    "Run",
+    "ScatteredRunError",
+    "kinds_of",
+    "values_of",
+]
 
 OTHER, SEND, DELIVER = 0, 1, 2
 """Kinds of rows; `OTHER` takes no part in happened-before."""
@@ -157,38 +170,34 @@ class Encoder:
         """The rows of the batch, cut where the run changes."""
         columns = batch.columns
         runs = columns["run"].dictionary.to_pylist()
-        codes = _values(columns["run"].indices, np.int32)
+        codes = values_of(columns["run"].indices)
         changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-        maps = [self._map(columns[name].dictionary) for name in ("process", "origin")]
-        maps.append(self._map(columns["peers"].values.dictionary))
-        kinds = columns["kind"].dictionary.to_pylist()
-        kind_map = np.array(
-            [SEND if k == SEND_KIND else DELIVER if k == DELIVER_KIND else OTHER for k in kinds],
-            np.int8,
-        )
-        arrays = (
-            _values(columns["kind"].indices, np.int32),
-            _values(columns["process"].indices, np.int32),
-            _values(columns["seq"], np.int64),
-            _values(columns["origin"].indices, np.int32),
-            _values(columns["mid"], np.int64),
-        )
-        offsets = _values(columns["peers"].offsets, np.int32)
-        peers = _values(columns["peers"].values.indices, np.int32)
-        bounds = [0, *changes.tolist(), len(codes)]
-        for start, end in zip(bounds, bounds[1:], strict=False):
-            if start == end:
-                continue
+        process_map = self._map(columns["process"].dictionary)
+        origin_map = self._map(columns["origin"].dictionary)
+        peer_map = self._map(columns["peers"].values.dictionary)
+        kind_map = kinds_of(columns["kind"].dictionary)
+        kind = values_of(columns["kind"].indices)
+        process = values_of(columns["process"].indices)
+        seq = values_of(columns["seq"], np.int64)
+        origin = values_of(columns["origin"].indices)
+        mid = values_of(columns["mid"], np.int64)
+        first = values_of(columns["peers"].offsets)
+        peers = values_of(columns["peers"].values.indices)
+        for start, end in pairwise([0, *changes.tolist(), len(codes)]):
             run = self._enter(runs[codes[start]])
-            rest = [array[start:end] for array in arrays]
-            firsts = offsets[start : end + 1]
-            out = self._room(end - start, int(firsts[-1] - firsts[0]))
+            out = self._room(end - start, int(first[end] - first[start]))
             known = _encode(
-                *rest,
-                firsts,
+                kind[start:end],
+                process[start:end],
+                seq[start:end],
+                origin[start:end],
+                mid[start:end],
+                first[start : end + 1],
                 peers,
                 kind_map,
-                *maps,
+                process_map,
+                origin_map,
+                peer_map,
                 self._local,
                 self._members,
                 len(run.processes),
@@ -219,7 +228,7 @@ class Encoder:
         if self._begun and self._run.name == name:
             return self._run
         if name in self._ended or (self._begun and self._run.name in self._ended):
-            raise ScatteredRun(name)
+            raise ScatteredRunError(name)
         if self._begun:
             self._ended.add(self._run.name)
             self._local[self._members[: len(self._run.processes)]] = -1
@@ -247,15 +256,22 @@ class Encoder:
         return result
 
 
-class ScatteredRun(Exception):
+class ScatteredRunError(Exception):
     """Rows of a run go on after another run's."""
 
 
-def _values(array: pa.Array, kind: Any) -> Any:
+def kinds_of(dictionary: pa.Array) -> Bytes:
+    """Kinds of rows, by their codes."""
+    of = {SEND_KIND: SEND, DELIVER_KIND: DELIVER}
+    return np.array([of.get(kind, OTHER) for kind in dictionary.to_pylist()], np.int8)
+
+
+def values_of(array: pa.Array, kind: Any = np.int32) -> Any:
     """The values of an Arrow array as they lie in memory, whatever is null."""
     buffer = array.buffers()[1]
     if buffer is None:
         values = np.zeros(len(array), kind)
-        values.flags.writeable = False
-        return values
-    return np.frombuffer(buffer, kind)[array.offset : array.offset + len(array)]
+    else:
+        values = np.frombuffer(buffer, kind)[array.offset : array.offset + len(array)]
+    values.flags.writeable = False  # always, because it is part of the compiled type
+    return values

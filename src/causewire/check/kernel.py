@@ -84,7 +84,7 @@ FOUND_FIELDS = (
 
 _LANES = 32  # clocks are padded to a multiple of this, for full vectors
 
-I = TypeVar("I", bound=np.integer[Any])
+N = TypeVar("N", bound=np.integer[Any])
 
 
 class OrderError(Exception):
@@ -283,7 +283,7 @@ def _padded(lanes: int) -> int:
     return -(-lanes // _LANES) * _LANES
 
 
-def _resized(old: npt.NDArray[I], shape: tuple[int, ...], fill: int) -> npt.NDArray[I]:
+def _resized(old: npt.NDArray[N], shape: tuple[int, ...], fill: int) -> npt.NDArray[N]:
     """A larger array with the old one in its corner."""
     new = np.full(shape, fill, old.dtype)
     new[tuple(slice(size) for size in old.shape)] = old

@@ -63,6 +63,8 @@ NEVER = np.iinfo(np.int32).max
 
 
 class State(NamedTuple):
+    """Everything that is kept from row to row."""
+
     # of each process
     seq: Longs  # its last row
     mid: Longs  # its last message
@@ -70,7 +72,7 @@ class State(NamedTuple):
     current: Words  # its clock, a version
     # of each process and origin
     low: Words  # the lowest number in flight
-    place: Words  # what is in flight; see flight.py
+    place: Words  # what is in flight; see above
     pool: Words
     empty: Words
     # of each version
@@ -105,15 +107,15 @@ _HIGH = np.uint64(32)
 @inlined
 def _chain(heads: Words, mid: int, pair: int) -> int:
     mixed = (np.uint64(mid) * _MULTIPLY ^ np.uint64(pair)) * _AGAIN
-    return np.int64(mixed >> _HIGH) & (heads.shape[0] - 1)
+    return int(np.int64(mixed >> _HIGH)) & (len(heads) - 1)
 
 
 @inlined
 def find_copy(heads: Words, copies: Longs, mid: int, pair: int) -> int:
     """The copy, or -1; `pair` is origin << 32 | destination."""
-    k = np.int64(heads[_chain(heads, mid, pair)])
+    k = int(heads[_chain(heads, mid, pair)])
     while k >= 0 and (copies[k, MID] != mid or copies[k, PAIR] != pair):
-        k = copies[k, NEXT]
+        k = int(copies[k, NEXT])
     return k
 
 
@@ -132,7 +134,7 @@ def add_copy(heads: Words, copies: Longs, k: int, mid: int, pair: int, slot: int
 def take_copy(heads: Words, copies: Longs, mid: int, pair: int) -> int:
     """Take the copy out; returns its place, which is unused now, or -1."""
     chain = _chain(heads, mid, pair)
-    k = np.int64(heads[chain])
+    k = int(heads[chain])
     if k < 0:
         return k
     if copies[k, MID] == mid and copies[k, PAIR] == pair:
@@ -140,7 +142,7 @@ def take_copy(heads: Words, copies: Longs, mid: int, pair: int) -> int:
         return k
     while True:
         before = k
-        k = copies[k, NEXT]
+        k = int(copies[k, NEXT])
         if k < 0:
             return k
         if copies[k, MID] == mid and copies[k, PAIR] == pair:
@@ -152,9 +154,9 @@ def take_copy(heads: Words, copies: Longs, mid: int, pair: int) -> int:
 def rechain(old: Words, heads: Words, copies: Longs) -> None:
     """Move all copies from the chains of `old` to those of `heads`."""
     for chain in range(old.shape[0]):
-        k = np.int64(old[chain])
+        k = int(old[chain])
         while k >= 0:
-            after = copies[k, NEXT]
+            after = int(copies[k, NEXT])
             add_copy(heads, copies, k, copies[k, MID], copies[k, PAIR], copies[k, SLOT])
             k = after
 
@@ -165,11 +167,11 @@ def rechain(old: Words, heads: Words, copies: Longs) -> None:
 @inlined
 def _new_ring(pool: Words, empty: Words, size: int) -> int:
     """A ring of a size class, or -1 if the pool is used up."""
-    ring = np.int64(empty[size])
+    ring = int(empty[size])
     if ring >= 0:
         empty[size] = pool[ring + START]
     else:
-        ring = np.int64(empty[CLASSES])
+        ring = int(empty[CLASSES])
         if ring + HEADER + (4 << size) > pool.shape[0]:
             return -1
         empty[CLASSES] += HEADER + (4 << size)
@@ -192,15 +194,15 @@ def slot_at(pool: Words, place: int, k: int) -> int:
     if place < 0:
         return -2 - place
     mask = (4 << pool[place + CLASS]) - 1
-    return np.int64(pool[place + HEADER + ((pool[place + START] + k) & mask)])
+    return int(pool[place + HEADER + ((pool[place + START] + k) & mask)])
 
 
 @inlined
 def number_up_to(pool: Words, numbers: Words, place: int, number: int) -> int:
     """How many messages in flight at this place have at most this number."""
     if place < 0:
-        return np.int64(place < -1 and numbers[-2 - place] <= number)
-    low, high = 0, np.int64(pool[place + COUNT])
+        return int(place < -1 and numbers[-2 - place] <= number)
+    low, high = 0, int(pool[place + COUNT])
     while low < high:
         middle = (low + high) >> 1
         if numbers[slot_at(pool, place, middle)] <= number:
@@ -256,8 +258,8 @@ def pull(pool: Words, empty: Words, numbers: Words, place: int, slot: int) -> in
         return -1
     base = place + HEADER
     mask = (4 << pool[place + CLASS]) - 1
-    start = np.int64(pool[place + START])
-    count = np.int64(pool[place + COUNT]) - 1
+    start = int(pool[place + START])
+    count = int(pool[place + COUNT]) - 1
     if count == 0:
         _free_ring(pool, empty, place)
         return -1
@@ -304,7 +306,7 @@ def _overtaken(s: State, c: Columns, t: int, position: int, slot: int, lo: int, 
         known = s.clock[theirs, i]
         if s.low[d, i] > known:
             continue
-        place = np.int64(s.place[d, i])
+        place = int(s.place[d, i])
         overtaken = number_up_to(s.pool, s.slot_number, place, known)
         s.counters[VIOLATIONS] += overtaken
         k = 0
@@ -384,7 +386,7 @@ def advance(
             why = ORDER
             break
         mid = mids[t]
-        origin = np.int64(origins[t])
+        origin = int(origins[t])
         lane = origin - lo
         ours = lo <= origin < hi
 
@@ -408,7 +410,7 @@ def advance(
             theirs = slot_version[slot]
             own = np.int32(0)
             if ours:
-                place = pull(pool, empty, slot_number, np.int64(places[p, lane]), slot)
+                place = pull(pool, empty, slot_number, int(places[p, lane]), slot)
                 places[p, lane] = place
                 low[p, lane] = NEVER if place == -1 else slot_number[slot_at(pool, place, 0)]
                 own = clock[theirs, lane]
@@ -446,12 +448,12 @@ def advance(
             if firsts[t + 1] - firsts[t] > copies_left:
                 why = COPIES
                 break
-            slot = np.int64(free_slots[slots_left - 1])
+            slot = int(free_slots[slots_left - 1])
             number = np.int32(last_number[p] + 1)
             if ours:
                 for k in range(firsts[t], firsts[t + 1]):
                     d = peers[k]
-                    place = push(pool, empty, np.int64(places[d, lane]), slot)
+                    place = push(pool, empty, int(places[d, lane]), slot)
                     if place == -1:
                         why = POOL
                         break

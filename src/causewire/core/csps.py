@@ -43,12 +43,11 @@ apart (1.4), a permit that overtakes its message is kept (1.5).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any, NamedTuple, Self
 
 from .endpoint import Blocked, Footprint, Wait
 from .hybrid import HybridEndpoint, Message
-from .sliding import SlidingMap
 
 __all__ = ["Csps"]
 
@@ -72,20 +71,22 @@ class Csps(HybridEndpoint):
     __slots__ = ("_oldest", "_send_buffer", "_unacked", "_waiting")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
-        super().__init__(SlidingMap(), me)
+        super().__init__(me)
         self._unacked: deque[str | tuple[str, ...]] = deque()
         self._oldest = 1
         self._waiting: set[str] = set()
         self._send_buffer: deque[Held] = deque()
 
-    def _unicast(self, to: str, mid: int, payload: Any) -> None:
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        if not isinstance(to, str) or to == self.me or not to:
+            return self._send_to(to, payload)
+        mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
         pid = peer.sent
         peer.sent = mid
-        missing = self._missing
-        if missing.first != missing.next:
-            self._hold(Held(missing.next, mid, ((to, pid),), payload))
-            return
+        if self._missing:
+            self._hold(Held(self._missing.next, mid, ((to, pid),), payload))
+            return mid
         if self._oldest == mid:
             peer.granted = mid
             message = _new(Message, ("msg", mid, pid, payload, False))
@@ -94,6 +95,7 @@ class Csps(HybridEndpoint):
         self._unacked.append(to)
         peer.flight.append(message)
         self._packets.append((to, message))
+        return mid
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         copies = []
@@ -136,8 +138,8 @@ class Csps(HybridEndpoint):
                 self._slide()
 
     def _acks_came(self, source: str) -> None:
-        if self._peers[source].acked < self._oldest:
-            return
+        # An ack covers what is oldest to its sender, so the oldest of all, if
+        # that is for it.
         waiting = self._waiting
         if waiting:
             if source in waiting:
@@ -183,7 +185,7 @@ class Csps(HybridEndpoint):
     # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
-        permits = [(k, Wait("permit", *permit)) for permit, k in self._missing.items()]
+        permits = [(k, Wait("permit", *permit)) for permit, k in self._still_missing()]
         here = [
             Blocked(self.me, mid, name, "sender", tuple(wait for k, wait in permits if k < per))
             for per, mid, copies, _ in self._send_buffer

@@ -27,6 +27,12 @@ loss alone, on any network. A peer that acknowledges and permits each message
 by itself, to the paper's letter, is understood: that is the same packets, only
 more of them.
 
+Watermarks also make it simple to know what is missing. Flagged messages go, as
+they are delivered, into a sliding array p; one of them is permitted if its number
+is not above the watermark of its sender, which is all there is to look up. The
+paper's sliding map, from which permits are removed by name, is not needed: what
+has been permitted stays in p until it comes to its front, and is dropped there.
+
 **Repeating a lost permit.** A receiver that still misses permits asks, when its
 driver calls `retransmit`, by an `Ask`: an ack that wants an answer. The sender
 answers with its watermark for that process, which is exact at all times, so a
@@ -40,8 +46,7 @@ unsafe otherwise (ERRATA 2.10), and it is right under CSPS too.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
 from .endpoint import (
@@ -54,14 +59,14 @@ from .endpoint import (
     destinations,
 )
 from .fifo import Ack, FifoEndpoint, Peer
-from .sliding import SlidingMap
+from .sliding import SlidingArray
 
 __all__ = ["Ask", "HybridEndpoint", "HybridPeer", "Message", "MissingPermit", "Permit"]
 
 _new = tuple.__new__
 
 MissingPermit = tuple[str, int]
-"""Sender and number of a delivered message whose permit is missing (`Per`)."""
+"""Sender and number of a message that was delivered with a flag (`Per`)."""
 
 
 class Message(Packet):
@@ -111,7 +116,7 @@ class Ask(Packet):
 class HybridPeer(Peer):
     """What an endpoint knows of one other process, permits included."""
 
-    __slots__ = ("granted", "missing", "permit")
+    __slots__ = ("granted", "permit")
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,14 +125,11 @@ class HybridPeer(Peer):
         their permit was sent. Exact: it moves at the event that makes it true."""
         self.permit = 0
         """Its messages up to this one have ours."""
-        self.missing: deque[MissingPermit] = deque()
-        """Its messages that were delivered and await their permit, in order."""
 
     def copy(self) -> Self:
         twin = super().copy()
         twin.granted = self.granted
         twin.permit = self.permit
-        twin.missing = self.missing.copy()
         return twin
 
     def state(self) -> Hashable:
@@ -136,7 +138,7 @@ class HybridPeer(Peer):
         return (super().state(), self.granted, early)
 
     def footprint(self) -> int:
-        return super().footprint() + 2 + len(self.flight) + len(self.missing)
+        return super().footprint() + 2 + len(self.flight)
 
 
 class HybridEndpoint(FifoEndpoint[HybridPeer]):
@@ -144,10 +146,10 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     __slots__ = ("_held", "_missing", "_permits")
 
-    def __init__(self, missing: SlidingMap[MissingPermit], me: str) -> None:
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
-        self._missing = missing
-        """`p`: the permits that are missing, in the order of the deliveries."""
+        self._missing: SlidingArray[MissingPermit] = SlidingArray()
+        """`p`: deliveries with a flag, in order; the permit of the first is missing."""
         self._held = 0
         """How many copies are in the send buffer."""
         self._permits: dict[str, int] = {}
@@ -160,12 +162,8 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
     # -- the rule, which a subclass makes -------------------------------------
 
     @abstractmethod
-    def _unicast(self, to: str, mid: int, payload: Any) -> None:
-        """Release a message to one other process, or put it into the send buffer."""
-
-    @abstractmethod
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        """The same for none or several other processes."""
+        """Release a message to none or several other processes, or hold it back."""
 
     @abstractmethod
     def _acks_came(self, source: str) -> None:
@@ -177,17 +175,14 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     # -- events ---------------------------------------------------------------
 
-    def send(self, to: str | Collection[str], payload: Any) -> int:
-        if to.__class__ is str and to and to != self.me:
-            mid = self._mid = self._mid + 1
-            self._unicast(to, mid, payload)
-            return mid
+    def _send_to(self, to: str | Collection[str], payload: Any) -> int:
+        """`send`, where it is more, or less, than a message to one other process."""
         names = destinations(to)
         others = tuple([name for name in names if name != self.me])
-        mid = self._mid = self._mid + 1
         if len(others) == 1:
-            self._unicast(others[0], mid, payload)
+            mid = self.send(others[0], payload)
         else:
+            mid = self._mid = self._mid + 1
             self._multicast(others, mid, payload)
         if len(others) < len(names):
             self._deliver(self.me, mid, payload)
@@ -216,9 +211,8 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         mid = message[1]
         peer.delivered = mid
         if message[4] and mid > peer.permit:
-            permit = (source, mid)
-            peer.missing.append(permit)
-            self._missing.add(permit)
+            missing = self._missing
+            missing[missing.first + len(missing)] = (source, mid)
         self._acks[source] = mid
         if self.on_delivery is None:
             self._deliveries.append(_new(Delivery, (source, mid, message[3])))
@@ -234,9 +228,20 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         if mid <= peer.permit:
             return
         peer.permit = mid
-        missing = peer.missing
-        while missing and missing[0][1] <= mid:
-            self._missing.remove(missing.popleft())
+        missing = self._missing
+        if missing:
+            k = missing.first
+            sender, delivered = missing[k]
+            if sender == source:
+                peers = self._peers
+                while delivered <= peers[sender].permit:
+                    del missing[k]
+                    k += 1
+                    if not missing:
+                        missing.slide(k)
+                        break
+                    sender, delivered = missing[k]
+                missing.first = k
         if self._held:
             self._permits_came()
 
@@ -252,9 +257,8 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     def retransmit(self) -> None:
         super().retransmit()
-        self._packets.extend(
-            [(name, Ask(peer.delivered)) for name, peer in self._peers.items() if peer.missing]
-        )
+        askers = dict.fromkeys([name for (name, _), _ in self._still_missing()])
+        self._packets.extend([(name, Ask(self._peers[name].delivered)) for name in askers])
 
     def take_packets(self) -> list[Outgoing]:
         packets = self._packets
@@ -278,13 +282,14 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         return not (self._held or self._permits or self._missing) and super().idle
 
     def footprint(self) -> Footprint:
-        state = 2 + sum(1 + peer.footprint() for peer in self._peers.values())
+        state = 3 + sum(1 + peer.footprint() for peer in self._peers.values())
+        state += 2 * len(self._missing)
         packet = {kind.kind: kind.integers for kind in (Message, Ack, Permit, Ask)}
         return Footprint(state, packet)
 
     def _state(self) -> Hashable:
         due = frozenset(self._permits.items())
-        return (super()._state(), due, tuple(self._missing))
+        return (super()._state(), due, tuple([permit for permit, _ in self._still_missing()]))
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
@@ -292,10 +297,15 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         twin._missing = self._missing.copy()
         twin._permits = self._permits.copy()
 
+    def _still_missing(self) -> list[tuple[MissingPermit, int]]:
+        """The permits that are missing, and their indexes, oldest first."""
+        peers = self._peers
+        return [(each, k) for k, each in self._missing.items() if each[1] > peers[each[0]].permit]
+
     def _rank(self, per: int) -> int:
         """How many missing permits come before index `per`.
 
         Indexes count all permits there ever were, which is of no consequence;
         what matters of them, and so what counts as state, is this.
         """
-        return sum(k < per for _, k in self._missing.items())
+        return sum(k < per for _, k in self._still_missing())

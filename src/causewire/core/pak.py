@@ -238,7 +238,7 @@ class PakCredit(BroadcastEndpoint):
             if self.wr < self.ct:
                 self._flight.append(message)
             if not self.others:
-                self._full = v[i]
+                self._full = self._asks(v[i])
 
     def _acknowledge(self, j: int, number: int) -> None:
         """An ack of P_j takes effect (lines S4-S6)."""

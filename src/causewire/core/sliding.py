@@ -39,8 +39,9 @@ _LARGE = 256
 class SlidingArray(dict[int, E]):
     """Elements at the indexes `first` to `next` - 1; a dict with just these keys.
 
-    An element may be replaced by assigning to its index, and one be added by
-    assigning to `next`.
+    Being a dict, it can be used as one where time matters: assigning to `next`
+    adds, assigning to another index replaces, and a window that is moved by hand,
+    by deletions from its front, is put right by `slide`.
     """
 
     __slots__ = ("_emptied", "first")
@@ -65,15 +66,13 @@ class SlidingArray(dict[int, E]):
         return self[self.first]
 
     def remove(self) -> E:
-        """Remove the oldest element and return it; IndexError if there is none."""
-        element = self[self.first]
+        """Remove the oldest element and return it; KeyError if there is none."""
+        element = self.pop(self.first)
         self.slide(self.first + 1)
         return element
 
     def slide(self, first: int) -> None:
-        """Remove all elements before index `first`."""
-        for k in range(self.first, first):
-            del self[k]
+        """Elements before `first` have been deleted: the window starts there now."""
         self.first = first
         if not self:
             if first - self._emptied > _LARGE:

@@ -55,12 +55,12 @@ for multicasts messages in place of copies as the unit (ERRATA 4 takes copies).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
 from .endpoint import Blocked, Footprint, Wait
-from .hybrid import HybridEndpoint, HybridPeer, Message, MissingPermit
-from .sliding import IndexedSlidingMap, SlidingArray
+from .hybrid import HybridEndpoint, Message
+from .sliding import SlidingArray
 
 __all__ = ["Sps"]
 
@@ -94,10 +94,8 @@ class Sps(HybridEndpoint):
 
     __slots__ = ("_buffer", "_lacks", "_m1", "_m2", "_p2", "_u2", "_waiting")
 
-    _missing: IndexedSlidingMap[MissingPermit]
-
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
-        super().__init__(IndexedSlidingMap(), me)
+        super().__init__(me)
         self._buffer: SlidingArray[str | Held] = SlidingArray(first=1)
         self._waiting: set[str] = set()
         """Whom the oldest message lacks, if it is a multicast."""
@@ -108,21 +106,31 @@ class Sps(HybridEndpoint):
 
     # -- causal sends ---------------------------------------------------------
 
-    def _unicast(self, to: str, mid: int, payload: Any) -> None:
+    def send(self, to: str | Collection[str], payload: Any) -> int:
+        if not isinstance(to, str) or to == self.me or not to:
+            return self._send_to(to, payload)
+        mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
         pid = peer.sent
         peer.sent = mid
+        buffer = self._buffer
+        flag = True
         if self._u2 == mid:
-            if self._buffer.first == mid:
+            if buffer.first == mid:
                 self._lacks = to
             if self._lacks == to:
                 self._u2 = mid + 1
-        missing = self._missing
-        if missing.first != missing.next:
-            self._hold(mid, Held((to,), {to: pid}, missing.next, payload))
-        else:
-            self._buffer[mid] = to
-            self._release(to, peer, mid, pid, payload)
+                flag = False
+        if self._missing:
+            self._hold(mid, Held((to,), {to: pid}, self._missing.next, payload))
+            return mid
+        buffer[mid] = to
+        if not flag:
+            peer.granted = mid
+        message = _new(Message, ("msg", mid, pid, payload, flag))
+        peer.flight.append(message)
+        self._packets.append((to, message))
+        return mid
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         pids = {}
@@ -183,13 +191,13 @@ class Sps(HybridEndpoint):
 
     def _second(self) -> int:
         """p2, brought up to date (lines 38-45)."""
-        missing = self._missing
+        missing, peers = self._missing, self._peers
         p2 = max(self._p2, missing.first)
         if missing:
-            oldest = missing.peek()[0]
+            oldest, _ = missing.peek()
             while p2 < missing.next:
-                permit = missing[p2]
-                if permit is not None and permit[0] != oldest:
+                sender, mid = missing[p2]
+                if sender != oldest and mid > peers[sender].permit:
                     break
                 p2 += 1
         self._p2 = p2
@@ -199,60 +207,54 @@ class Sps(HybridEndpoint):
         """Release one copy of a message that was held."""
         pid = held.pids.pop(to)
         self._held -= 1
-        payload = held.payload
+        flag = to != self._lacks or mid >= self._u2
+        message = _new(Message, ("msg", mid, pid, held.payload, flag))
         if not held.pids:
             held.payload = None
             if len(held.names) == 1:
                 self._buffer[mid] = to
-        self._release(to, self._peers[to], mid, pid, payload)
-
-    def _release(self, to: str, peer: HybridPeer, mid: int, pid: int, payload: Any) -> None:
-        if to == self._lacks and mid < self._u2:
+        peer = self._peers[to]
+        if not flag:
             peer.granted = mid
-            message = _new(Message, ("msg", mid, pid, payload, False))
-        else:
-            message = _new(Message, ("msg", mid, pid, payload, True))
         peer.flight.append(message)
         self._packets.append((to, message))
 
     # -- permits: lines 48-71 -------------------------------------------------
 
     def _acks_came(self, source: str) -> None:
+        # An ack covers what is oldest to its sender, so the oldest of all, if
+        # that is for it.
         buffer = self._buffer
-        first = buffer.first
-        if self._peers[source].acked >= first:
-            waiting = self._waiting
-            if waiting:
-                waiting.discard(source)
+        waiting = self._waiting
+        if waiting:
+            if source in waiting:
+                waiting.remove(source)
                 if not waiting:
-                    self._slide(first)
+                    self._slide()
                 elif len(waiting) == 1:
                     self._lacks = next(iter(waiting))
-            elif buffer[first] == source:
-                self._slide(first)
-        if self._u2 <= self._mid and self._lacks is not None:
-            self._advance_u2(self._lacks)
+        elif buffer[buffer.first] == source:
+            self._slide()
+        u2 = self._u2
+        if u2 <= self._mid and self._lacks is not None:
+            entry = buffer[u2]  # most often a unicast to another, and not acked
+            if entry == self._lacks or not isinstance(entry, str) or self._peers[entry].acked >= u2:
+                self._advance_u2(self._lacks)
 
-    def _slide(self, mid: int) -> None:
+    def _slide(self) -> None:
         """Drop the oldest message, acked by all, and those behind it that are too.
 
         They are permitted to all; a unicast that is the oldest then, to its
         receiver.
         """
         buffer, peers = self._buffer, self._peers
+        mid = buffer.first
+        entry = buffer.pop(mid)
+        if not isinstance(entry, str):
+            self._permit_all(entry, mid)
         self._lacks = None
-        while True:
-            entry = buffer[mid]
-            if isinstance(entry, str):
-                if peers[entry].granted < mid:
-                    self._grant(entry, mid)
-            else:
-                for name in entry.names:
-                    if peers[name].granted < mid:
-                        self._grant(name, mid)
+        while buffer:
             mid += 1
-            if mid > self._mid:
-                break
             entry = buffer[mid]
             if isinstance(entry, str):
                 peer = peers[entry]
@@ -261,15 +263,26 @@ class Sps(HybridEndpoint):
                     if self._u2 <= mid:
                         peer.granted = self._permits[entry] = mid
                         self._u2 = mid + 1
-                    break
+                    buffer.first = mid
+                    return
+                if peer.granted < mid:
+                    self._grant(entry, mid)
             else:
                 self._waiting = waiting = {n for n in entry.names if peers[n].acked < mid}
                 if waiting:
                     self._lacks = next(iter(waiting)) if len(waiting) == 1 else None
                     break
+                self._permit_all(entry, mid)
+            del buffer[mid]
+        else:
+            mid += 1
         buffer.slide(mid)
-        if self._u2 < mid:
-            self._u2 = mid
+        self._u2 = max(self._u2, mid)
+
+    def _permit_all(self, held: Held, mid: int) -> None:
+        for name in held.names:
+            if self._peers[name].granted < mid:
+                self._grant(name, mid)
 
     def _advance_u2(self, lacks: str) -> None:
         """Pass, and permit to `lacks`, what lacks nobody else (lines 63-71)."""
@@ -310,7 +323,7 @@ class Sps(HybridEndpoint):
     # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
-        permits = [(k, Wait("permit", *permit)) for permit, k in self._missing.items()]
+        permits = [(k, Wait("permit", *permit)) for permit, k in self._still_missing()]
         here: list[Blocked] = []
         for mid, held in enumerate(self._buffer, self._buffer.first):
             if isinstance(held, Held):

@@ -76,6 +76,45 @@ def _make_processes(config: Config, names: tuple[str, ...]) -> list[Process]:
 class Simulation(Stage):
     """One run, from beginning to end."""
 
+    __slots__ = (
+        "_by_name",
+        "_carrier",
+        "_copies",
+        "_deliveries",
+        "_duplicates",
+        "_handling",
+        "_held_at_receiver",
+        "_held_at_sender",
+        "_job_blocks",
+        "_job_delay",
+        "_job_length",
+        "_job_share",
+        "_job_start",
+        "_last_arrival",
+        "_last_delivery",
+        "_last_work",
+        "_latency",
+        "_metadata_bytes",
+        "_open",
+        "_payload",
+        "_payload_bytes",
+        "_period",
+        "_recorder",
+        "_refused",
+        "_retransmissions",
+        "_scheduler",
+        "_shapes",
+        "_think",
+        "_ticks",
+        "_traffic",
+        "_works",
+        "config",
+        "messages",
+        "names",
+        "processes",
+        "random",
+    )
+
     def __init__(self, config: Config) -> None:
         self.config = config
         self.names = config.names()
@@ -163,7 +202,7 @@ class Simulation(Stage):
         scheduler = self._scheduler
         scheduler.at(scheduler.now + (self._think() if delay is None else delay), self._wake, p)
 
-    def _wake(self, p: Process, *_: Any) -> None:
+    def _wake(self, p: Process, _b: None, _c: None, _d: None) -> None:
         """A process is to send a message of its own, now or when it is free."""
         if p.busy:
             p.tasks.append(None)

@@ -7,19 +7,21 @@ makes a small counterexample of one that fails. `causewire.testing.strategies` h
 the same as Hypothesis strategies, and needs Hypothesis.
 """
 
-from .adversary import run, runs
+from .adversary import command, run, runs
 from .cases import Case, Reaction, load
 from .narrative import narrate
 from .network import Flying, Network
 from .oracle import Oracle, Violation
-from .play import Outcome, Play, replay
+from .play import STUCK, WRONG, Outcome, Play, replay
 from .profiles import PROFILES, Profile
 from .promises import VARIANTS, admits, bearable
 from .shrinking import shrink
 
 __all__ = [
     "PROFILES",
+    "STUCK",
     "VARIANTS",
+    "WRONG",
     "Case",
     "Flying",
     "Network",
@@ -31,6 +33,7 @@ __all__ = [
     "Violation",
     "admits",
     "bearable",
+    "command",
     "load",
     "narrate",
     "replay",

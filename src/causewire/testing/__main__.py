@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from .. import protocols
+from ..core.endpoint import LocalProtocolError
 from .adversary import run
 from .narrative import narrate
 from .profiles import PROFILES
@@ -20,7 +21,11 @@ __all__ = ["main"]
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m causewire.testing", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m causewire.testing",
+        description="Repeat one random run, tell what happens in it and, if it fails, "
+        "make a small counterexample of it.",
+    )
     parser.add_argument("protocol", choices=protocols.names())
     parser.add_argument("profile", choices=list(PROFILES))
     parser.add_argument("seed", type=int)
@@ -30,10 +35,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the small case as JSON")
     arguments = parser.parse_args(argv)
     options: dict[str, Any] = {}
-    for option in arguments.option:
-        name, _, value = option.partition("=")
-        options[name] = json.loads(value)
-    outcome = run(arguments.protocol, arguments.profile, arguments.seed, **options)
+    try:
+        for option in arguments.option:
+            name, _, value = option.partition("=")
+            options[name] = json.loads(value)
+        outcome = run(arguments.protocol, arguments.profile, arguments.seed, **options)
+    except (LocalProtocolError, json.JSONDecodeError) as error:
+        parser.error(f"--option: {error}")
     case = outcome.play.case(f"{arguments.protocol} {arguments.profile} {arguments.seed}")
     if not outcome.ok:
         small = shrink(case)

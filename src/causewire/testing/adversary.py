@@ -12,7 +12,8 @@ network prefers and which links it holds back) is drawn anew for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from .play import Outcome, Play
 from .profiles import PROFILES
 from .promises import needs_ticks, promised
 
-__all__ = ["Send", "Workload", "random_workload", "run", "runs"]
+__all__ = ["Send", "Workload", "command", "random_workload", "run", "runs"]
 
 _GROUPS = [process_names(n) for n in range(9)]
 _SIZES = (2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 6, 7, 8)
@@ -81,6 +82,12 @@ def runs(protocol: str, profile: str, seeds: range, **options: Any) -> Iterator[
     """Random runs, one for each seed."""
     for seed in seeds:
         yield run(protocol, profile, seed, **options)
+
+
+def command(protocol: str, profile: str, seed: int, options: Mapping[str, Any]) -> str:
+    """The command that repeats a run."""
+    extra = [f"--option {name}={json.dumps(value)}" for name, value in options.items()]
+    return " ".join(["python -m causewire.testing", protocol, profile, str(seed), *extra])
 
 
 def random_workload(about: protocols.Protocol, rng: Random) -> Workload:

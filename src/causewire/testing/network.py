@@ -29,7 +29,7 @@ from .. import protocols
 from ..core.endpoint import Delivery, Endpoint, LocalProtocolError, Packet, destinations
 from .oracle import Message, Oracle
 
-__all__ = ["Flying", "Network"]
+__all__ = ["Flying", "Network", "RestlessError"]
 
 
 class Flying(NamedTuple):

@@ -17,7 +17,13 @@ from .network import Network
 from .oracle import Message, Violation
 from .profiles import PROFILES, Profile
 
-__all__ = ["Outcome", "Play", "payload_of", "replay", "stage"]
+__all__ = ["STUCK", "WRONG", "Outcome", "Play", "payload_of", "replay", "stage"]
+
+WRONG = frozenset({"causal", "duplicate", "misaddressed", "altered", "unsent"})
+"""Kinds of failure in which the application was given something wrong."""
+
+STUCK = frozenset({"undelivered", "leftover", "RestlessError"})
+"""Kinds of failure in which a run did not end with everything done."""
 
 
 class Play:

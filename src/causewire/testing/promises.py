@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import protocols
+from .play import STUCK
 from .profiles import PROFILES, Profile
 
 __all__ = ["VARIANTS", "admits", "bearable", "needs_ticks", "promised"]
@@ -25,8 +26,6 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "pak-nak": ({"ct": 3, "k": 8},),
 }
 """Options under which a protocol is another one, and worth a test of its own."""
-
-_STUCK = ("undelivered", "leftover", "RestlessError")
 
 
 def promised(protocol: str, options: Mapping[str, Any]) -> protocols.Protocol:
@@ -58,9 +57,8 @@ def bearable(protocol: str, **options: Any) -> list[Profile]:
 def admits(protocol: str) -> frozenset[str]:
     """The kinds of failure that a protocol is known for (`Outcome.kinds`)."""
     about = protocols.describe(protocol)
-    kinds = [] if about.causal else ["causal"]
-    kinds += [] if about.live else _STUCK
-    return frozenset(kinds)
+    kinds = frozenset() if about.causal else frozenset({"causal"})
+    return kinds if about.live else kinds | STUCK
 
 
 def needs_ticks(protocol: str, options: Mapping[str, Any]) -> bool:

@@ -28,6 +28,8 @@ __all__ = ["Stage", "Traffic", "Workload"]
 class Stage(ABC):
     """What a workload sees of the run that it plays in."""
 
+    __slots__ = ()
+
     processes: list[Process]
     names: tuple[str, ...]
     messages: int

@@ -1,0 +1,180 @@
+"""What a check found, for programs and in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = ["BadRow", "Link", "MessageId", "Report", "Violation"]
+
+
+class MessageId(NamedTuple):
+    """A message: who sent it, and its number there."""
+
+    origin: str
+    mid: int
+
+    def __str__(self) -> str:
+        return f"{self.origin}:{self.mid}"
+
+    def to_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+class Link(NamedTuple):
+    """One message of a chain, and whom it was sent to.
+
+    The next message of the chain was sent by the same process later, or by a
+    process that had delivered this one.
+    """
+
+    message: MessageId
+    to: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.message.to_json(), "to": list(self.to)}
+
+
+class BadRow(NamedTuple):
+    """A row that cannot be right, and took no part in the order."""
+
+    run: str
+    process: str
+    seq: int
+    origin: str
+    mid: int
+    reason: str
+
+    def __str__(self) -> str:
+        where = f"process {self.process!r} of run {self.run!r}, seq {self.seq}"
+        return f"{where}: message {self.origin}:{self.mid} {self.reason}"
+
+    def to_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+@dataclass(frozen=True)
+class Violation:
+    """`first` happened before `second`; `process` delivered `second` without it.
+
+    `seq` is the row of that delivery. `late` says whether `first` was delivered
+    there later, or never. `chain` is a shortest chain of messages that leads
+    from `first` to `second`, both included; empty if it reaches back too far to
+    be looked for.
+    """
+
+    run: str
+    process: str
+    seq: int
+    first: MessageId
+    second: MessageId
+    late: bool
+    chain: tuple[Link, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the output of `causewire check --json`."""
+        return {
+            "run": self.run,
+            "process": self.process,
+            "seq": self.seq,
+            "first": self.first.to_json(),
+            "second": self.second.to_json(),
+            "late": self.late,
+            "chain": [link.to_json() for link in self.chain],
+        }
+
+    def __str__(self) -> str:
+        """The argument, step by step."""
+        steps = []
+        before: Link | None = None
+        for link in self.chain:
+            message, sender = link.message, link.message.origin
+            to = _listed(link.to)
+            if before is None:
+                steps.append(f"{sender} sent {message} to {to}")
+            elif before.message.origin == sender:
+                steps.append(f"{sender} then sent {message} to {to}")
+            else:
+                steps.append(f"{sender} delivered {before.message} and then sent {message} to {to}")
+            before = link
+        story = "; ".join(steps) + "; so " if steps else ""
+        rest = f"{self.first} only later" if self.late else f"{self.first} never"
+        return (
+            f"{story}{self.first} happened before {self.second}, "
+            f"but {self.process} delivered {self.second} first, and {rest}"
+        )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """A few names in words."""
+    if len(names) > 6:
+        names = (*names[:5], f"{len(names) - 5} more")
+    if len(names) < 2:
+        return "".join(names) or "nobody"
+    return ", ".join(names[:-1]) + " and " + names[-1]
+
+
+@dataclass
+class Report:
+    """The outcome of a check.
+
+    `violations` counts triples: a message, one that happened before it, and a
+    process that delivered the former without the latter. `undelivered` counts
+    copies: a message and a destination. `bad` counts rows that cannot be right,
+    by reason; `duplicates`, second deliveries, are not among them. `examples`
+    has, for the first messages that were overtaken, the first time that it
+    happened to each; `bad_rows` has the first of those.
+    """
+
+    events: int = 0
+    messages: int = 0
+    processes: int = 0
+    runs: int = 0
+    violations: int = 0
+    duplicates: int = 0
+    undelivered: int = 0
+    bad: Counter[str] = field(default_factory=Counter)
+    examples: list[Violation] = field(default_factory=list)
+    bad_rows: list[BadRow] = field(default_factory=list)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether all deliveries are in causal order."""
+        return self.violations == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the output of `causewire check --json`."""
+        return {
+            "events": self.events,
+            "messages": self.messages,
+            "processes": self.processes,
+            "runs": self.runs,
+            "violations": self.violations,
+            "duplicates": self.duplicates,
+            "undelivered": self.undelivered,
+            "bad": self.bad.total(),
+            "reasons": dict(sorted(self.bad.items())),
+            "examples": [violation.to_json() for violation in self.examples],
+            "bad_rows": [row.to_json() for row in self.bad_rows],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{_count(self.events, 'event')}, {_count(self.messages, 'message')}, "
+            f"{_count(self.processes, 'process', 'processes')}, {_count(self.runs, 'run')}",
+            "causally ordered" if self.ordered else f"{_count(self.violations, 'violation')}",
+        ]
+        if self.duplicates:
+            lines.append(f"{_count(self.duplicates, 'duplicate')}")
+        if self.undelivered:
+            lines.append(f"{_count(self.undelivered, 'copy', 'copies')} undelivered")
+        for reason, count in sorted(self.bad.items()):
+            lines.append(f"{_count(count, 'bad row')}: {reason}")
+        lines += [f"  {row}" for row in self.bad_rows]
+        lines += [f"in run {v.run!r}: {v}" for v in self.examples]
+        return "\n".join(lines)
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

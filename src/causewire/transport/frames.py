@@ -1,0 +1,340 @@
+"""What is inside a datagram: frames, written and read. The layout is in docs/wire.md.
+
+The hot path is a **run**: messages to one process that follow each other without
+a gap, each one's predecessor being the one before. So a run says its numbers
+once: the first message, how far back its predecessor is, how many there are.
+Reading and writing runs takes a fixed number of calls, whatever their length;
+what is done for each message is done by `struct`, `join` and slices.
+
+A reader must not be made to do more work, or to take more memory, than a datagram
+was long: so the messages in one are limited by its length (`most_messages`), and
+nothing is set aside on the word of a length alone. Reading changes nothing: what
+is malformed anywhere is dropped whole.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+from .varint import LARGEST, Malformed, get, get_bytes, get_text, put, put_text
+
+__all__ = [
+    "Contents",
+    "Fragment",
+    "Piece",
+    "Run",
+    "most_messages",
+    "put_ack",
+    "put_because",
+    "put_obituary",
+    "put_piece",
+    "put_run",
+    "read",
+]
+
+ACK = 0x01
+DELIVERED = 0x02
+PERMIT = 0x03
+PING = 0x04
+OBITUARY = 0x05
+CLOCK = 0x06
+WHY = 0x07
+BECAUSE = 0x08
+BYE = 0x09
+MESSAGES = 0x10
+PIECE = 0x18
+# Flags of MESSAGES; PIECE has the first of them only.
+PER, EVEN, NEXT = 1, 2, 4
+
+RUN_HEAD = 1 + 4 + 8 + 8 + 2
+"""The most bytes that a run takes beside its arrays and payloads."""
+
+_WIDTHS = "BHIQ"
+
+
+class Run(NamedTuple):
+    """Messages, each the successor of the one before; `pid` precedes the first."""
+
+    mids: Sequence[int]
+    pid: int
+    payloads: Sequence[bytes]
+    per: bool
+
+
+class Piece(NamedTuple):
+    """One of the `count` parts of a message too long for a datagram."""
+
+    mid: int
+    pid: int
+    per: bool
+    index: int
+    count: int
+    data: bytes
+
+
+class Fragment(NamedTuple):
+    """A part of a message, to be sent: bytes from `index * size`, `size` at the most."""
+
+    message: tuple[Any, ...]
+    index: int
+    count: int
+    size: int
+
+
+class Contents:
+    """All that one datagram says."""
+
+    __slots__ = (
+        "acked",
+        "because",
+        "bye",
+        "clock",
+        "delivered",
+        "eliciting",
+        "obituaries",
+        "permit",
+        "pieces",
+        "runs",
+        "why",
+    )
+
+    def __init__(self) -> None:
+        self.acked: list[tuple[int, int]] | None = None
+        """Datagrams that arrived, as ranges, the highest first."""
+        self.delivered = 0
+        """Your messages up to this one have been delivered (an ack of the protocol)."""
+        self.permit = 0
+        """My messages up to this one are permitted."""
+        self.clock = 0
+        """The sender's Lamport time, if it writes a trace."""
+        self.obituaries: list[tuple[str, int]] = []
+        """Processes of which all incarnations below a number are gone."""
+        self.why = False
+        """The sender misses permits, and wants to know whom they wait for."""
+        self.because: list[str] | None = None
+        """The answer to that."""
+        self.bye = False
+        """The sender closes down."""
+        self.runs: list[Run] = []
+        self.pieces: list[Piece] = []
+        self.eliciting = False
+        """Whether the arrival of this datagram is to be acknowledged."""
+
+
+def most_messages(size: int) -> int:
+    """How many messages a datagram of that size may have."""
+    return 64 + size // 16
+
+
+# -- writing ---------------------------------------------------------------------
+
+
+def put_ack(ranges: Sequence[Sequence[int]]) -> bytes:
+    """The ranges of the datagrams that arrived, in ascending order."""
+    low, high = ranges[-1]
+    parts = [b"\x01", put(high), put(high - low), put(len(ranges) - 1)]
+    for k in range(len(ranges) - 2, -1, -1):
+        below = low
+        low, high = ranges[k]
+        parts += (put(below - high - 2), put(high - low))
+    return b"".join(parts)
+
+
+def put_obituary(name: str, incarnation: int) -> bytes:
+    return b"\x05" + put_text(name) + incarnation.to_bytes(8, "big")
+
+
+def put_because(names: Sequence[str]) -> bytes:
+    return b"\x08" + put(len(names)) + b"".join(map(put_text, names))
+
+
+def put_run(messages: Sequence[tuple[Any, ...]], per: bool, lengths: Sequence[int]) -> bytes:
+    """Messages that follow each other without a gap, and the lengths of their payloads."""
+    count = len(messages)
+    first = messages[0]
+    mid = first[1]
+    kind = MESSAGES | PER if per else MESSAGES
+    head = put(count) + put(mid) + put(mid - first[2] - 1)
+    if messages[-1][1] - mid == count - 1:
+        kind |= NEXT
+    else:
+        mids = [message[1] for message in messages]
+        head += _array([b - a for a, b in pairwise(mids)])
+    length = lengths[0]
+    if length and lengths.count(length) == count:
+        kind |= EVEN
+        head += put(length)
+    else:
+        head += _array(lengths)
+    return b"%c%b%b" % (kind, head, b"".join([message[3] for message in messages]))
+
+
+def _array(numbers: Sequence[int]) -> bytes:
+    """Numbers of equal width, behind a byte that says which."""
+    width = (max(numbers).bit_length() + 7) >> 3
+    k = 0 if width <= 1 else 1 if width == 2 else 2 if width <= 4 else 3
+    return b"%c%b" % (k, struct.pack(f">{len(numbers)}{_WIDTHS[k]}", *numbers))
+
+
+def put_piece(fragment: Fragment, per: bool) -> bytes:
+    message, index, count, size = fragment
+    mid = message[1]
+    data = message[3][index * size : (index + 1) * size]
+    numbers = (mid, mid - message[2] - 1, index, count, len(data))
+    return b"%c%b%b" % (PIECE | per, b"".join(map(put, numbers)), data)
+
+
+# -- reading ---------------------------------------------------------------------
+
+
+def read(data: bytes) -> Contents:
+    """The frames of a datagram; `Malformed` if there is anything wrong with them."""
+    contents = Contents()
+    at, end = 0, len(data)
+    left = most_messages(end)
+    while at < end:
+        kind = data[at]
+        at += 1
+        if kind & 0xF8 == MESSAGES:
+            run, at = _read_run(data, at, kind, left)
+            left -= len(run[0])
+            contents.runs.append(run)
+        elif kind == DELIVERED:
+            contents.delivered, at = _read_mid(data, at)
+        elif kind == PERMIT:
+            contents.permit, at = _read_mid(data, at)
+        elif kind == ACK:
+            contents.acked, at = _read_ack(data, at)
+            continue
+        elif kind & 0xFE == PIECE:
+            piece, at = _read_piece(data, at, kind)
+            contents.pieces.append(piece)
+        else:
+            at = _read_rare(data, at, kind, contents)
+        contents.eliciting = True
+    return contents
+
+
+def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
+    if kind == PING:
+        pass
+    elif kind == OBITUARY:
+        name, at = get_text(data, at)
+        if at + 8 > len(data):
+            raise Malformed("cut short")
+        contents.obituaries.append((name, int.from_bytes(data[at : at + 8], "big")))
+        at += 8
+    elif kind == CLOCK:
+        contents.clock, at = get(data, at)
+    elif kind == WHY:
+        contents.why = True
+    elif kind == BECAUSE:
+        count, at = get(data, at)
+        contents.because = names = []
+        for _ in range(count):
+            name, at = get_text(data, at)
+            names.append(name)
+    elif kind == BYE:
+        contents.bye = True
+    else:
+        raise Malformed(f"an unknown kind of frame, {kind:#x}")
+    return at
+
+
+def _read_mid(data: bytes, at: int) -> tuple[int, int]:
+    mid, at = get(data, at)
+    if not mid:
+        raise Malformed("messages are numbered from 1")
+    return mid, at
+
+
+def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
+    high, at = get(data, at)
+    size, at = get(data, at)
+    more, at = get(data, at)
+    low = high - size
+    ranges = [(low, high)]
+    for _ in range(more):
+        gap, at = get(data, at)
+        size, at = get(data, at)
+        high = low - gap - 2
+        low = high - size
+        ranges.append((low, high))
+    if low < 0:
+        raise Malformed("datagrams are numbered from 0")
+    return ranges, at
+
+
+def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:
+    """The number of a message and that of its predecessor."""
+    mid, at = get(data, at)
+    back, at = get(data, at)
+    pid = mid - back - 1
+    if pid < 0:
+        raise Malformed("messages are numbered from 1")
+    return mid, pid, at
+
+
+def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
+    count, at = get(data, at)
+    mid, pid, at = _read_chain(data, at)
+    if not 0 < count <= left:
+        raise Malformed("no messages, or too many of them")
+    mids: Sequence[int]
+    if kind & NEXT:
+        mids = range(mid, mid + count)
+    else:
+        steps, at = _read_array(data, at, count - 1)
+        if not all(steps):
+            raise Malformed("one number for two messages")
+        mids = tuple(accumulate(steps, initial=mid))
+    if mids[-1] > LARGEST:
+        raise Malformed("a number that is too large")
+    payloads: Sequence[bytes]
+    if kind & EVEN:
+        length, at = get(data, at)
+        end = at + length * count
+        if end > len(data) or not length:
+            raise Malformed("cut short")
+        if count == 1:
+            payloads = (data[at:end],)
+        else:
+            payloads = _even(count, length).unpack_from(data, at)
+    else:
+        lengths, at = _read_array(data, at, count)
+        ends = list(accumulate(lengths, initial=at))
+        end = ends[-1]
+        if end > len(data):
+            raise Malformed("cut short")
+        payloads = [data[a:b] for a, b in pairwise(ends)]
+    return Run(mids, pid, payloads, bool(kind & PER)), end
+
+
+@lru_cache(32)
+def _even(count: int, length: int) -> struct.Struct:
+    """Takes `count` payloads of one length apart."""
+    return struct.Struct(f"{length}s" * count)
+
+
+def _read_array(data: bytes, at: int, count: int) -> tuple[Sequence[int], int]:
+    if at >= len(data) or data[at] > 3:
+        raise Malformed("cut short, or of no known width")
+    k = data[at]
+    end = at + 1 + (count << k)
+    if end > len(data):
+        raise Malformed("cut short")
+    return struct.unpack_from(f">{count}{_WIDTHS[k]}", data, at + 1), end
+
+
+def _read_piece(data: bytes, at: int, kind: int) -> tuple[Piece, int]:
+    mid, pid, at = _read_chain(data, at)
+    index, at = get(data, at)
+    count, at = get(data, at)
+    part, at = get_bytes(data, at, len(data))
+    if index >= count or not part:
+        raise Malformed("a part that is none")
+    return Piece(mid, pid, bool(kind & PER), index, count, part), at

@@ -1,0 +1,82 @@
+"""What stands in front of a datagram, and greetings. The layout is in docs/wire.md.
+
+There are two sorts of datagram: those of a **session**, between an incarnation of
+one process and one of another, and **greetings**, by which these find each other.
+
+    A -> B   I am A, incarnation a. Who are you?
+    B -> A   I am B, incarnation b; I answer A, incarnation a.
+    A -> B   I am A, incarnation a; I answer B, incarnation b.
+
+Whoever sees his own incarnation answered knows that the other side is alive now,
+since nobody could know the number before: then the session stands. A greeting
+that answers anything else is answered, and changes nothing: recordings of old
+greetings are of no use.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from .varint import Malformed, get, get_text, put, put_text
+
+__all__ = ["GREETING", "HEAD", "SESSION", "Greeting", "greeting_head", "read_greeting_head"]
+
+VERSION = 1
+GREETING = VERSION << 4 | 1
+SESSION = VERSION << 4 | 2
+
+HEAD = struct.Struct(">B8sQ")
+"""Head of a session's datagram: what it is, the session's tag, its number."""
+
+
+class Greeting(NamedTuple):
+    """What a greeting says, beside who sends it to whom."""
+
+    answers: int
+    """The incarnation of the receiver that the sender knows, or 0."""
+    protocol: str
+    life: int
+    """How many times the sender has started, as far as it knows (for traces)."""
+    messages: int
+    """How many messages it takes before it has acknowledged any."""
+    room: int
+    """The same in bytes of payload."""
+    datagram: int
+    """The longest datagram that it takes."""
+
+    def encode(self) -> bytes:
+        numbers = (self.life, self.messages, self.room, self.datagram)
+        answers = self.answers.to_bytes(8, "big")
+        return answers + put_text(self.protocol) + b"".join(map(put, numbers))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Greeting:
+        if len(data) < 8:
+            raise Malformed("cut short")
+        protocol, at = get_text(data, 8)
+        numbers = []
+        for _ in range(4):
+            n, at = get(data, at)
+            numbers.append(n)
+        life, messages, room, datagram = numbers
+        if not life or not messages or not room or datagram < 256:
+            raise Malformed("a greeting that leaves no room")
+        return cls(int.from_bytes(data[:8], "big"), protocol, life, messages, room, datagram)
+
+
+def greeting_head(source: str, born: int, target: str, number: int) -> bytes:
+    """Head of a greeting: what it is, who and which incarnation, to whom, its number."""
+    who = put_text(source) + born.to_bytes(8, "big") + put_text(target)
+    return b"%c%b%b" % (GREETING, who, number.to_bytes(8, "big"))
+
+
+def read_greeting_head(data: bytes) -> tuple[str, int, str, int, int]:
+    """Source, its incarnation, target, number, and where the contents begin."""
+    source, at = get_text(data, 1)
+    born = data[at : at + 8]
+    target, at = get_text(data, at + 8)
+    number = data[at : at + 8]
+    if len(number) < 8:
+        raise Malformed("cut short")
+    return source, int.from_bytes(born, "big"), target, int.from_bytes(number, "big"), at + 8

@@ -1,0 +1,74 @@
+"""Numbers of variable length: those of QUIC (RFC 9000, section 16).
+
+The two highest bits of the first byte say how many bytes there are, 1, 2, 4 or
+8; the rest is the number, most significant byte first. Any of the lengths that
+hold a number may be used; we write the shortest.
+"""
+
+from __future__ import annotations
+
+__all__ = ["LARGEST", "Malformed", "get", "get_bytes", "get_text", "put", "put_text"]
+
+LARGEST = (1 << 62) - 1
+"""The largest number there is."""
+
+_SMALL = tuple(bytes((n,)) for n in range(64))
+
+
+class Malformed(Exception):
+    """Bytes that no correct peer would have written."""
+
+
+def put(n: int) -> bytes:
+    """A number as bytes."""
+    if n < 64:
+        return _SMALL[n]
+    if n < 1 << 14:
+        return (n | 1 << 14).to_bytes(2, "big")
+    if n < 1 << 30:
+        return (n | 2 << 30).to_bytes(4, "big")
+    return (n | 3 << 62).to_bytes(8, "big")
+
+
+def get(data: bytes, at: int) -> tuple[int, int]:
+    """The number at an index, and the index behind it."""
+    try:
+        first = data[at]
+    except IndexError:
+        raise Malformed("cut short") from None
+    if first < 64:
+        return first, at + 1
+    size = 1 << (first >> 6)
+    end = at + size
+    if end > len(data):
+        raise Malformed("cut short")
+    return int.from_bytes(data[at:end], "big") & ((1 << (8 * size - 2)) - 1), end
+
+
+def get_bytes(data: bytes, at: int, most: int) -> tuple[bytes, int]:
+    """Bytes that follow their length, `most` at the most, and the index behind them."""
+    size, at = get(data, at)
+    end = at + size
+    if end > len(data):
+        raise Malformed("cut short")
+    if size > most:
+        raise Malformed("too long")
+    return data[at:end], end
+
+
+def put_text(text: str) -> bytes:
+    """A string, with its length in front."""
+    raw = text.encode()
+    return put(len(raw)) + raw
+
+
+def get_text(data: bytes, at: int, most: int = 255) -> tuple[str, int]:
+    """A string that is not empty, and the index behind it."""
+    raw, at = get_bytes(data, at, most)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise Malformed("not text") from None
+    if not text:
+        raise Malformed("an empty name")
+    return text, at
