@@ -18,38 +18,20 @@ Which of the possible orders is taken makes no difference to what is counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
 from ..trace.reader import BATCH_ROWS, Trace
 from ..trace.schema import TraceError
-from .columns import COLUMNS, DELIVER, OTHER, SEND, Chunk, Columns, Run, kinds_of, values_of
-from .compiled import Bytes, Longs, Numbers, Words, compiled
+from .columns import DELIVER, OTHER, SEND, Chunk, Columns
+from .compiled import Bytes, Longs, Words, compiled
+from .load import Rows, gathered, load
 from .report import BadRow
 
 __all__ = ["Sorted", "matches"]
 
 _CYCLE_SHOWN = 6  # processes of a cycle that are named
-
-
-class _Rows(NamedTuple):
-    """The sends and deliveries of all runs, by process, then by `seq`.
-
-    Processes are numbered through all runs, in the order of the runs' names and
-    of their own within a run; origins and peers are such processes too.
-    """
-
-    kind: Bytes
-    process: Words
-    seq: Longs
-    origin: Words
-    mid: Longs
-    lamport: Longs
-    start: Longs  # of the peers
-    count: Longs
-    peers: Words
 
 
 class Sorted:
@@ -59,7 +41,7 @@ class Sorted:
 
     def __init__(self, trace: Trace) -> None:
         self.name = trace.name
-        loaded = _load(trace)
+        loaded = load(trace)
         self.rows = loaded.total
         self._runs, self._base = loaded.runs, loaded.base
         self._table = table = loaded.rows
@@ -69,11 +51,11 @@ class Sorted:
             table.process,
             table.origin,
             table.mid,
-            table.start,
-            table.count,
+            table.peers_start,
+            table.peers_count,
             table.peers,
         )
-        self.repeated = [self._repeated(row) for row in again.tolist()]
+        self._again = again
         table.kind[again] = OTHER
         lamport = table.lamport
         if not (loaded.timed and _usable(table, sent)):
@@ -85,6 +67,15 @@ class Sorted:
         self._order = order[table.kind[order] != OTHER]
         self._bounds = np.searchsorted(run[self._order], np.arange(len(self._runs) + 1)).tolist()
 
+    @property
+    def repeated(self) -> int:
+        """How many rows send a message again; they are left out."""
+        return len(self._again)
+
+    def repeated_rows(self, limit: int) -> list[BadRow]:
+        """The first of those rows."""
+        return [self._repeated(row) for row in self._again[:limit].tolist()]
+
     def chunks(self) -> Iterator[Chunk]:
         """The rows, run by run."""
         table = self._table
@@ -93,7 +84,7 @@ class Sorted:
             for start in range(self._bounds[k], self._bounds[k + 1], BATCH_ROWS):
                 rows = self._order[start : min(self._bounds[k + 1], start + BATCH_ROWS)]
                 first = np.zeros(len(rows) + 1, np.int32)
-                np.cumsum(table.count[rows], out=first[1:])
+                np.cumsum(table.peers_count[rows], out=first[1:])
                 columns = Columns(
                     table.kind[rows],
                     table.process[rows] - np.int32(base),
@@ -101,7 +92,7 @@ class Sorted:
                     table.origin[rows] - np.int32(base),
                     table.mid[rows],
                     first,
-                    _gathered(table.start[rows], first, table.peers) - np.int32(base),
+                    gathered(table.peers_start[rows], first, table.peers) - np.int32(base),
                 )
                 yield Chunk(run, start, columns)
 
@@ -146,7 +137,7 @@ class Sorted:
             where[int(process[row])] = len(walk)
             walk.append(row)
         way = [row, *reversed(walk[met:])]
-        hops = [b for a, b in zip(way, way[1:], strict=False) if sent[b] == a]
+        hops = [b for a, b in pairwise(way) if sent[b] == a]
         told = [
             self._step(hop, int(sent[after]))
             for hop, after in zip(hops, [*hops[1:], hops[0]], strict=True)
@@ -221,7 +212,7 @@ def _drop_unaddressed(
 # -- Lamport times ------------------------------------------------------------------
 
 
-def _usable(rows: _Rows, sent: Longs) -> bool:
+def _usable(rows: Rows, sent: Longs) -> bool:
     """Do the Lamport times grow along processes and messages?"""
     t = rows.lamport
     along = (rows.process[1:] != rows.process[:-1]) | (t[1:] > t[:-1])
@@ -271,101 +262,3 @@ def _levels(process: Words, first: Longs, deliveries: Longs, sent: Longs) -> Lon
                 ready[count] = after
                 count += 1
     return level
-
-
-# -- reading everything ---------------------------------------------------------------
-
-
-class _Loaded(NamedTuple):
-    rows: _Rows
-    timed: bool  # whether every row has a Lamport time
-    runs: list[Run]
-    base: Longs  # of each run: the number of its first process
-    total: int  # rows of the trace, of all kinds
-
-
-def _lasting(ids: dict[str, int], dictionary: pa.Array) -> Longs:
-    """From the codes of a batch to numbers that last; one more for an empty dictionary."""
-    return np.array(
-        [*(ids.setdefault(name, len(ids)) for name in dictionary.to_pylist()), 0], np.int64
-    )
-
-
-def _ranked(ids: dict[str, int]) -> tuple[list[str], Longs]:
-    """The names in order, and for each number the place of its name."""
-    names = sorted(ids)
-    rank = np.empty(len(ids), np.int64)
-    rank[[ids[name] for name in names]] = np.arange(len(ids))
-    return names, rank
-
-
-def _gathered(start: Longs, first: Words, peers: Words) -> Words:
-    """The lists that begin at `start`, one after the other; `first` has their ends."""
-    count = np.diff(first)
-    return peers[np.repeat(start - first[:-1], count) + np.arange(first[-1])]
-
-
-def _load(trace: Trace) -> _Loaded:
-    """All sends and deliveries, by process and `seq`."""
-    run_ids: dict[str, int] = {}
-    name_ids: dict[str, int] = {}
-    parts: list[tuple[Numbers, ...]] = []
-    mentioned: list[Longs] = []
-    timed = True
-    total = 0
-    for batch in trace.batches((*COLUMNS, "lamport")):
-        c = batch.columns
-        total += c.num_rows
-        run = _lasting(run_ids, c["run"].dictionary)[values_of(c["run"].indices)]
-        process = _lasting(name_ids, c["process"].dictionary)[values_of(c["process"].indices)]
-        mentioned.append(np.unique(run << 32 | process))
-        kind = kinds_of(c["kind"].dictionary)[values_of(c["kind"].indices)]
-        rows = np.flatnonzero(kind)
-        if "lamport" in c.schema.names and not c["lamport"].take(rows).null_count:
-            lamport = values_of(c["lamport"], np.int64)[rows]
-        else:
-            timed = False
-            lamport = np.zeros(len(rows), np.int64)
-        offsets = values_of(c["peers"].offsets).astype(np.int64)
-        first = np.zeros(len(rows) + 1, np.int32)
-        np.cumsum(np.diff(offsets)[rows], out=first[1:])
-        codes = _gathered(offsets[rows], first, values_of(c["peers"].values.indices))
-        origin = _lasting(name_ids, c["origin"].dictionary)
-        peers = _lasting(name_ids, c["peers"].values.dictionary)[codes]
-        parts.append(
-            (
-                kind[rows],
-                run[rows] << 32 | process[rows],
-                values_of(c["seq"], np.int64)[rows],
-                run[rows] << 32 | origin[values_of(c["origin"].indices)[rows]],
-                values_of(c["mid"], np.int64)[rows],
-                lamport,
-                np.diff(first).astype(np.int64),
-                np.repeat(run[rows], np.diff(first)) << 32 | peers,
-            )
-        )
-    kind, process, seq, origin, mid, lamport, count, peers = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
-    # Numbers by name, so that nothing depends on the order of the files.
-    run_names, run_rank = _ranked(run_ids)
-    names, name_rank = _ranked(name_ids)
-
-    def ranked(key: Longs) -> Longs:
-        return run_rank[key >> 32] * len(names) + name_rank[key & 0xFFFFFFFF]
-
-    process, origin, peers = ranked(process), ranked(origin), ranked(peers)
-    everyone = np.unique(np.concatenate([process, origin, peers, *map(ranked, mentioned)]))
-    process, origin, peers = (
-        np.searchsorted(everyone, key).astype(np.int32) for key in (process, origin, peers)
-    )
-    base = np.searchsorted(everyone, np.arange(len(run_names)) * len(names))
-    members = [names[k] for k in (everyone % len(names)).tolist()]
-    ends = [*base[1:].tolist(), len(everyone)]
-    runs = [Run(n, members[a:b]) for n, a, b in zip(run_names, base.tolist(), ends, strict=True)]
-    start = np.cumsum(count) - count
-    order = np.lexsort((seq, process))
-    in_order = (
-        column[order] for column in (kind, process, seq, origin, mid, lamport, start, count)
-    )
-    return _Loaded(_Rows(*in_order, peers), timed, runs, base, total)

@@ -160,13 +160,16 @@ class Report:
         }
 
     def __str__(self) -> str:
-        lines = [
-            f"{_count(self.events, 'event')}, {_count(self.messages, 'message')}, "
-            f"{_count(self.processes, 'process', 'processes')}, {_count(self.runs, 'run')}",
-            "causally ordered" if self.ordered else f"{_count(self.violations, 'violation')}",
+        size = [
+            _count(self.events, "event"),
+            _count(self.messages, "message"),
+            _count(self.processes, "process", "processes"),
+            _count(self.runs, "run"),
         ]
+        lines = [", ".join(size)]
+        lines.append("causally ordered" if self.ordered else _count(self.violations, "violation"))
         if self.duplicates:
-            lines.append(f"{_count(self.duplicates, 'duplicate')}")
+            lines.append(_count(self.duplicates, "duplicate"))
         if self.undelivered:
             lines.append(f"{_count(self.undelivered, 'copy', 'copies')} undelivered")
         for reason, count in sorted(self.bad.items()):

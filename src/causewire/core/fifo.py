@@ -26,7 +26,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import repeat
+from operator import lt
 from typing import Any, Generic, Self, TypeVar
 
 from .endpoint import (
@@ -163,6 +165,35 @@ class FifoEndpoint(Endpoint, Generic[P]):
         else:
             peer.early[pid] = message
 
+    def receive_run(
+        self, source: str, pid: int, mids: Sequence[int], payloads: Sequence[Any], per: bool = False
+    ) -> None:
+        """Messages that follow one another arrived together, the first next after `pid`.
+
+        The same as `receive` for each in turn, at a fraction of the cost where
+        all are in order: a transport that packs many messages into a datagram
+        need not make a packet of each.
+        """
+        if not mids or mids[0] <= pid or not all(map(lt, mids, mids[1:])):
+            raise RemoteProtocolError(f"{source!r} sent {mids} as messages that follow {pid}")
+        peer = self._peers.get(source) or self._stranger(source)
+        if pid == peer.delivered and not peer.early and self.on_delivery is None:
+            triples = zip(repeat(source, len(mids)), mids, payloads, strict=True)
+            self._deliveries += map(_new, repeat(Delivery), triples)
+            self._accept_run(source, peer, mids, per)
+            peer.delivered = self._acks[source] = mids[-1]
+        else:
+            for mid, payload in zip(mids, payloads, strict=True):
+                self._receive_message(source, self._message(mid, pid, payload, per))
+                pid = mid
+
+    @abstractmethod
+    def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
+        """A message packet of this protocol."""
+
+    def _accept_run(self, source: str, peer: P, mids: Sequence[int], per: bool) -> None:
+        """What a run of messages in order asks for beside its delivery."""
+
     def _accept(self, source: str, peer: P, message: Packet) -> None:
         """The next message in order: acknowledge and deliver it (lines 52-56)."""
         mid = message[1]
@@ -255,6 +286,9 @@ class Fifo(FifoEndpoint[Peer]):
         if self.me in names:
             self._deliver(self.me, mid, payload)
         return mid
+
+    def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
+        return _new(Message, ("msg", mid, pid, payload))
 
     def _release(self, to: str, mid: int, payload: Any) -> None:
         peer = self._peers.get(to) or self._peer(to)

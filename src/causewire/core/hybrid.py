@@ -46,7 +46,8 @@ unsafe otherwise (ERRATA 2.10), and it is right under CSPS too.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import count, repeat
 from typing import Any, Self
 
 from .endpoint import (
@@ -218,6 +219,14 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
             self._deliveries.append(_new(Delivery, (source, mid, message[3])))
         else:
             self.on_delivery(_new(Delivery, (source, mid, message[3])))
+
+    def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
+        return _new(Message, ("msg", mid, pid, payload, per))
+
+    def _accept_run(self, source: str, peer: HybridPeer, mids: Sequence[int], per: bool) -> None:
+        if per:
+            flagged = zip(repeat(source), [mid for mid in mids if mid > peer.permit])
+            self._missing.update(zip(count(self._missing.next), flagged))
 
     def _receive_permit(self, source: str, mid: int) -> None:
         """All up to `mid` is permitted, what has not arrived yet included."""

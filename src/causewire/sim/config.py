@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 from .. import protocols
 from ..core.endpoint import Endpoint, LocalProtocolError
 from .errors import SimulationError
-from .faults import Fault, fault
-from .network import Network
+from .faults import Fault, Timeline, fault
+from .network import Network, Regions
 from .process import Processes
 from .recorder import NETWORK
 from .settings import Settings, by, duration, flag, integer, many, one_of, optional, text
@@ -106,6 +106,7 @@ class Config(Settings):
             )
         if self.retransmission == 0:
             raise SimulationError("run.retransmission must be more than 0")
+        self._everything_exists()
         self._can_carry()
         self._network_is_good_enough()
 
@@ -147,6 +148,18 @@ class Config(Settings):
         if protocol.tolerates_loss:
             return self.network.loss > 0 or any(fault.cuts for fault in self.faults)
         return protocol.endpoint.retransmit is not Endpoint.retransmit
+
+    def _everything_exists(self) -> None:
+        """Refuse options, processes and faults that are not there."""
+        names = self.names()
+        group = names if protocols.describe(self.protocol).fixed_group else None
+        try:
+            protocols.create(self.protocol, names[0], group, **self.options)
+        except (LocalProtocolError, TypeError, ValueError) as error:
+            raise SimulationError(f"run.options: {error}") from None
+        Timeline(self.faults, names)
+        if isinstance(self.network.latency, Regions):
+            self.network.latency.places(names)
 
     def _can_carry(self) -> None:
         """Refuse a workload whose messages the protocol has no way to send."""

@@ -80,6 +80,7 @@ class Simulation(Stage):
         "_by_name",
         "_carrier",
         "_copies",
+        "_cut_short",
         "_deliveries",
         "_duplicates",
         "_handling",
@@ -91,7 +92,7 @@ class Simulation(Stage):
         "_job_share",
         "_job_start",
         "_last_arrival",
-        "_last_delivery",
+        "_last_progress",
         "_last_work",
         "_latency",
         "_metadata_bytes",
@@ -106,6 +107,7 @@ class Simulation(Stage):
         "_shapes",
         "_think",
         "_ticks",
+        "_to_self",
         "_traffic",
         "_works",
         "config",
@@ -161,9 +163,13 @@ class Simulation(Stage):
         self._held_at_receiver = Histogram()
         self._job_start = Histogram()
         self._job_delay = Histogram()
-        self._last_delivery = 0
+        self._to_self = 0
         self._last_arrival = 0
+        self._last_progress = 0
+        """When something was last sent or delivered."""
         self._last_work = 0
+        """When the application last finished something that took time."""
+        self._cut_short = False
         self._open: dict[tuple[str, str], int] | None = {} if config.faults else None
         """Undelivered copies by sender and destination, where faults may strand them."""
 
@@ -191,6 +197,7 @@ class Simulation(Stage):
         return self._summary()
 
     def _stop(self, *_: Any) -> None:
+        self._cut_short = len(self._scheduler) > 0
         self._scheduler.stop()
 
     # -- sending ---------------------------------------------------------------
@@ -211,7 +218,6 @@ class Simulation(Stage):
             self._flush(p)
 
     def _send_own(self, p: Process) -> None:
-        self._last_work = self._scheduler.now
         if self._traffic.wake(p):
             self.wake(p)
 
@@ -222,7 +228,8 @@ class Simulation(Stage):
         if size is None:
             size = self._payload
         job = self._job_share > 0 and self.random() < self._job_share
-        message = Message(p, mid, self._scheduler.now, size, job, note)
+        now = self._last_progress = self._scheduler.now
+        message = Message(p, mid, now, size, job, note)
         if to.__class__ is str:
             self._copies += 1
             p.waiting += to != p.name
@@ -295,7 +302,7 @@ class Simulation(Stage):
         """
         scheduler = self._scheduler
         now = scheduler.now
-        quiet = now - self._last_delivery > self.config.patience * self._period
+        quiet = now - self._last_progress > self.config.patience * self._period
         if p.endpoint.idle or (quiet and not self._carrier.timeline.pending):
             p.ticking = False
             return
@@ -351,13 +358,15 @@ class Simulation(Stage):
             self._duplicates += 1
             return
         copy.state = DELIVERED
-        now = self._last_delivery = self._scheduler.now
+        now = self._last_progress = self._scheduler.now
         self._deliveries += 1
         self._latency.add(now - message.sent)
         if state == RECEIVED:
             p.buffer -= 1
             if copy.at != now:
                 self._held_at_receiver.add(now - copy.at)
+        else:
+            self._to_self += 1
         if self._open is not None:
             self._close(message.origin.name, p.name)
         if self._works:
@@ -442,6 +451,8 @@ class Simulation(Stage):
         config = self.config
         carrier = self._carrier
         messages = sum(p.sent for p in self.processes)
+        received = self._deliveries - self._to_self
+        released = received + sum(p.transit + p.buffer for p in self.processes)
         packets: dict[str, int] = {}
         control = 0
         metadata = self._metadata_bytes
@@ -465,10 +476,10 @@ class Simulation(Stage):
                 self._open or {},
                 carrier,
                 self.processes,
-                self._refused,
+                self._cut_short,
             ),
-            simulated_ns=max(self._last_arrival, self._last_delivery, self._last_work),
-            execution_ns=max(self._last_delivery, self._last_work),
+            simulated_ns=max(self._last_arrival, self._last_progress, self._last_work),
+            execution_ns=max(self._last_progress, self._last_work),
             events=self._scheduler.scheduled,
             packets=dict(sorted(packets.items())),
             retransmissions=self._retransmissions,
@@ -479,8 +490,8 @@ class Simulation(Stage):
             metadata_bytes=metadata,
             control_per_message=control / messages if messages else 0.0,
             latency=self._latency.times(),
-            held_at_sender=self._held_at_sender.times(self._deliveries),
-            held_at_receiver=self._held_at_receiver.times(self._deliveries),
+            held_at_sender=self._held_at_sender.times(released),
+            held_at_receiver=self._held_at_receiver.times(received),
             max_in_transit=max(p.max_transit for p in self.processes),
             max_in_transit_per_pair=max(p.max_pair for p in self.processes),
             max_send_buffer=max(p.max_waiting for p in self.processes),

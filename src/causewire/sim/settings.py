@@ -84,6 +84,25 @@ class Settings:
                 raise SimulationError(f"{cls.label} needs {field.name!r}")
         return cls(**data)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, from which `from_dict` makes it again."""
+        kind = getattr(self, "kind", None)
+        data: dict[str, Any] = {} if kind is None else {"kind": kind}
+        for field in dataclasses.fields(self):
+            if field.init:
+                data[field.name] = _plain(getattr(self, field.name))
+        return data
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Settings):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
 
 # -- readers of simple values --------------------------------------------------
 

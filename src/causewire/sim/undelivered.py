@@ -28,14 +28,14 @@ def explain(
     open_pairs: Mapping[tuple[str, str], int],
     carrier: Carrier,
     processes: Sequence[Process],
-    refused: int,
+    cut_short: bool,
 ) -> Undelivered | None:
     """Judge a run that ended with so many copies undelivered."""
     if not copies:
         return None
     protocol = protocols.describe(config.protocol)
     reasons = []
-    if config.until is not None:
+    if cut_short:
         reasons.append(f"the run was ended at {config.until} ns")
     if carrier.lost and not protocol.tolerates_loss:
         reasons.append(f"{carrier.lost} packets were lost, and {protocol.name} bears no loss")

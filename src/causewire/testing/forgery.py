@@ -133,7 +133,7 @@ def _unwarranted(network: Network, process: str, source: str, ack: Packet) -> It
             yield Forgery(
                 source,
                 partial(_changed, ack, place, message.mid),
-                f"the ack of message {message.mid}, which was sent to {message.to}",
+                f"the ack of a message sent to others: {message!r}",
             )
 
 
@@ -142,7 +142,7 @@ def _misdirected(process: str, source: str, packet: Packet) -> Iterator[Forgery]
     if "dests" in packet.fields:
         dests = packet[1 + packet.fields.index("dests")]
         if type(dests) in (tuple, frozenset) and dests and process not in dests:
-            yield Forgery(source, partial(_same, packet), f"a message to {sorted(dests)} alone")
+            yield Forgery(source, partial(_same, packet), f"not for here: to {sorted(dests)}")
 
 
 def malformed(packet: Packet) -> Iterator[tuple[Callable[[], Packet], str]]:

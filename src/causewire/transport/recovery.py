@@ -166,6 +166,7 @@ class Recovery:
         """An ack came: which datagrams have arrived, and which must be lost."""
         arrived: list[Sent] = []
         sent, window = self.sent, self.window
+        in_use = 2 * self.in_flight >= window.size
         largest = self._largest
         for low, high in ranges:
             if high >= self.next_number:
@@ -182,7 +183,8 @@ class Recovery:
                 if number > largest:
                     largest = number
                     self.round_trip.measured(now - one.time)
-                window.acked(number, one.size)
+                if in_use:
+                    window.acked(number, one.size)
                 arrived.append(one)
                 if not sent:
                     break
@@ -210,7 +212,7 @@ class Recovery:
         for number, one in list(self.sent.items()):
             if number > self._largest:
                 break
-            if self._largest - number < self._reordering and one.time > before:
+            if self._largest - number < self._reordering and one.time - before > 1e-6:
                 self._loss_at = one.time + (now - before)
                 break
             self._take_for_lost(number, one, lost)

@@ -1,0 +1,35 @@
+"""Is a trace causally ordered? One kernel, here and on a cluster.
+
+    report = check("run.parquet")
+    report.violations, report.examples[0].chain
+
+`Kernel` checks one run for a block of origins, batch by batch; `scan` does so
+for the runs of a trace, and `check` adds what people want to know.
+"""
+
+from .checker import Scan, check, scan
+from .columns import Chunk, Columns, Encoder, Run
+from .kernel import Kernel, OrderError
+from .order import Sorted
+from .report import BadRow, Link, MessageId, Report, Violation
+from .source import Source, Stream
+
+__all__ = [
+    "BadRow",
+    "Chunk",
+    "Columns",
+    "Encoder",
+    "Kernel",
+    "Link",
+    "MessageId",
+    "OrderError",
+    "Report",
+    "Run",
+    "Scan",
+    "Sorted",
+    "Source",
+    "Stream",
+    "Violation",
+    "check",
+    "scan",
+]

@@ -1,0 +1,62 @@
+"""Where the check takes its rows from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from ..trace.reader import Trace
+from .columns import COLUMNS, Chunk, Encoder
+from .report import BadRow
+
+__all__ = ["Source", "Stream"]
+
+
+class Source(Protocol):
+    """Rows run by run, in the same order each time that they are asked for."""
+
+    @property
+    def name(self) -> str:
+        """What to call the trace."""
+
+    @property
+    def unique(self) -> bool:
+        """Whether it is known that no message is sent twice."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows the trace has; known once all chunks were taken."""
+
+    @property
+    def repeated(self) -> int:
+        """How many rows send a message again, and were left out."""
+
+    def repeated_rows(self, limit: int) -> list[BadRow]:
+        """The first of those rows."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All rows that matter, from the start."""
+
+
+class Stream:
+    """The rows of a trace as they are stored, in bounded memory."""
+
+    unique = False
+    repeated = 0
+
+    def __init__(self, trace: Trace) -> None:
+        self.name = trace.name
+        self.rows = 0
+        self._trace = trace
+
+    def repeated_rows(self, limit: int) -> list[BadRow]:
+        """None that are known: they make the kernel stop."""
+        return []
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows as they come; `ScatteredRunError` if runs are mixed."""
+        self.rows = 0
+        encoder = Encoder()
+        for batch in self._trace.batches(COLUMNS):
+            yield from encoder.chunks(batch)
+            self.rows += batch.columns.num_rows

@@ -1,0 +1,126 @@
+"""A reliable FIFO link, so that any protocol of the registry can run on datagrams.
+
+Most protocols assume a network that loses nothing, or that keeps the order of
+each sender. The `fifo` endpoint makes such a network: each packet of the protocol
+above becomes the payload of a message of `fifo`, and what `fifo` delivers is handed
+to the protocol, in order. The transport carries `fifo` as it always does.
+
+An ack of `fifo` says that a packet has reached the protocol, not that a message has
+been delivered to the application: it may be held back there. For that the link has
+a word of its own, `delivered`: your messages up to this number have been delivered
+to the application here. One number will do, because all these protocols deliver the
+messages of one sender in the order in which it sent them (over a link, even
+`unordered` does). The word is said once for all that was delivered at a time.
+
+A peer that comes back as a new incarnation has lost its part of the protocol's
+state, and none of these protocols can go on with that: it is not let in again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from ..core import fifo
+from ..core.endpoint import Blocked, Delivery, LocalProtocolError, Outgoing, RemoteProtocolError
+from ..core.registry import create, describe
+from .carrier import Carrier
+from .codec import decode, encode
+from .frames import Run
+from .varint import Malformed, get, put
+
+__all__ = ["Link"]
+
+_new = tuple.__new__
+
+_PACKET = b"\x00"
+_DELIVERED = b"\x01"
+
+
+class Link(Carrier):
+    """A protocol on top of `fifo`."""
+
+    permits = False
+    forgets = False
+
+    def __init__(self, protocol: str, me: str, group: Iterable[str], **options: Any) -> None:
+        self.protocol = protocol
+        self.me = me
+        self.endpoint = create(protocol, me, group, **options)
+        self.ticks = not describe(protocol).tolerates_loss
+        self._fifo = fifo.Fifo(me)
+        self._confirmed: dict[str, int] = {}
+        """The last of our messages that each peer's application has."""
+        self._due: dict[str, int] = {}
+        """What others are to be told of this."""
+        self._ready: list[Delivery] = []
+        self.send = self._send  # type: ignore[method-assign, assignment]
+
+    def _send(self, to: str | Collection[str], payload: Any) -> int:
+        mid = self.endpoint.send(to, payload)
+        self._settle()
+        return mid
+
+    def receive(self, source: str, run: Run) -> None:
+        mids, pid, payloads, _ = run
+        for mid, payload in zip(mids, payloads, strict=True):
+            self._fifo.receive(source, _new(fifo.Message, ("msg", mid, pid, payload)))
+            pid = mid
+        refused: Exception | None = None
+        for delivery in self._fifo.take_deliveries():
+            try:
+                self._hand_over(delivery.source, delivery.payload)
+            except (Malformed, RemoteProtocolError, LocalProtocolError) as error:
+                refused = error
+        self._settle()
+        if refused:
+            raise RemoteProtocolError(str(refused))
+
+    def _hand_over(self, source: str, data: bytes) -> None:
+        if data[:1] == _DELIVERED:
+            mid, _ = get(data, 1)
+            self._confirmed[source] = max(mid, self._confirmed.get(source, 0))
+        elif data[:1] == _PACKET:
+            self.endpoint.receive(source, decode(self.protocol, data[1:]))
+        else:
+            raise Malformed("neither a packet nor a word of the link")
+
+    def _settle(self) -> None:
+        """Pass on what the protocol has to say, downward and upward."""
+        for to, packet in self.endpoint.take_packets():
+            self._fifo.send(to, _PACKET + encode(self.protocol, packet))
+        for delivery in self.endpoint.take_deliveries():
+            if delivery.source != self.me:
+                self._due[delivery.source] = delivery.mid
+            self._ready.append(delivery)
+
+    def acked(self, source: str, mid: int) -> None:
+        self._fifo.receive(source, fifo.Ack(mid))
+
+    def permitted(self, source: str, mid: int) -> None:
+        raise RemoteProtocolError(f"{source!r} sent a permit, which {self.protocol} has not")
+
+    def take_packets(self) -> list[Outgoing]:
+        for name, mid in self._due.items():
+            self._fifo.send(name, _DELIVERED + put(mid))
+        self._due = {}
+        return self._fifo.take_packets()
+
+    def take_deliveries(self) -> list[Delivery]:
+        ready = self._ready
+        self._ready = []
+        return ready
+
+    def blocked(self) -> list[Blocked]:
+        return self.endpoint.blocked()
+
+    def confirmed(self, peer: str, acked: int) -> int:
+        return self._confirmed.get(peer, 0)
+
+    @property
+    def idle(self) -> bool:
+        return self.endpoint.idle and self._fifo.idle and not self._due
+
+    def tick(self) -> None:
+        self.endpoint.retransmit()
+        self._settle()
