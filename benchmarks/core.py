@@ -93,7 +93,7 @@ class System:
 
     def periodic(self) -> int:
         """Newtop delivers nothing before everybody has been heard: nulls."""
-        if not self.bursts[0][1].__class__.__name__ == "Newtop":
+        if self.bursts[0][1].__class__.__name__ != "Newtop":
             return 0
         wire = []
         for name, endpoint in self.endpoints.items():

@@ -12,7 +12,8 @@ from causewire import protocols
 from causewire.core.endpoint import Blocked, Wait
 from causewire.testing import Network
 
-I, J, K, H, P, Q = SIX = ("i", "j", "k", "h", "p", "q")
+SIX = ("i", "j", "k", "h", "p", "q")
+ME, J, K, H, P, Q = SIX
 HYBRIDS = ("csps", "sps")
 
 
@@ -42,22 +43,22 @@ def test_fig1_only_what_is_delivered_before_the_causal_send_happened_before(prot
     after, and still before c is network-sent. So c waits for a's permit alone."""
     network = Network.of(protocol, SIX)
     network.send(J, P, "x")
-    network.send(J, I, "a")  # flagged: x is on its way
-    network.send(K, I, "before b")
+    network.send(J, ME, "a")  # flagged: x is on its way
+    network.send(K, ME, "before b")
     network.send(K, Q, "y")
-    network.send(K, I, "b")  # flagged: y is on its way
-    arrive(network, J, I)
-    in_order = [n for n, f in enumerate(network.in_flight) if f[:2] == (K, I)]
+    network.send(K, ME, "b")  # flagged: y is on its way
+    arrive(network, J, ME)
+    in_order = [n for n, f in enumerate(network.in_flight) if f[:2] == (K, ME)]
     network.arrive(in_order[1])  # b is received, and has to wait for its predecessor
-    assert delivered(network, I) == ["a"]
-    network.send(I, H, "c")
-    arrive(network, K, I)
-    assert delivered(network, I) == ["a", "before b", "b"]
-    assert network.endpoints[I].blocked() == [Blocked(I, 1, H, "sender", (Wait("permit", J, 2),))]
+    assert delivered(network, ME) == ["a"]
+    network.send(ME, H, "c")
+    arrive(network, K, ME)
+    assert delivered(network, ME) == ["a", "before b", "b"]
+    assert network.endpoints[ME].blocked() == [Blocked(ME, 1, H, "sender", (Wait("permit", J, 2),))]
     arrive(network, J, P)
     arrive(network, P, J, "ack")
-    arrive(network, J, I, "permit")
-    assert on_its_way(network, I, H), "c leaves, whatever b waits for"
+    arrive(network, J, ME, "permit")
+    assert on_its_way(network, ME, H), "c leaves, whatever b waits for"
     assert network.settle(retransmit=False)
     assert network.oracle.violations == []
 
@@ -76,34 +77,34 @@ def fig2(protocol: str, to: str) -> list[str]:
             moments.append(name)
 
     network.send(J, P, "x")
-    network.send(J, I, "a")
+    network.send(J, ME, "a")
     network.send(K, Q, "y")
-    network.send(K, I, "b")
-    arrive(network, K, I)
-    arrive(network, J, I)
-    network.send(I, to, "m")
+    network.send(K, ME, "b")
+    arrive(network, K, ME)
+    arrive(network, J, ME)
+    network.send(ME, to, "m")
     moment("at once")
-    arrive(network, I, K)  # the ack of b
+    arrive(network, ME, K)  # the ack of b
     arrive(network, K, Q)
     arrive(network, Q, K)  # k learns that y was delivered, and permits b
     network.send(K, P, "z")
-    network.send(K, I, "c")
-    arrive(network, K, I, permit)
+    network.send(K, ME, "c")
+    arrive(network, K, ME, permit)
     moment("R_b")
-    arrive(network, K, I)
-    assert delivered(network, I) == ["b", "a", "c"]
+    arrive(network, K, ME)
+    assert delivered(network, ME) == ["b", "a", "c"]
     moment("c")
     arrive(network, J, P)
     arrive(network, P, J)
     if protocol == "cykas":
-        arrive(network, I, J)  # Cykas wants the ack of a itself, too (ERRATA 5.5)
-    arrive(network, J, I, permit)
+        arrive(network, ME, J)  # Cykas wants the ack of a itself, too (ERRATA 5.5)
+    arrive(network, J, ME, permit)
     moment("R_a")
     arrive(network, K, P)
     arrive(network, P, K)
     if protocol == "cykas":
-        arrive(network, I, K)
-    arrive(network, K, I, permit)
+        arrive(network, ME, K)
+    arrive(network, K, ME, permit)
     moment("R_c")
     assert network.settle(retransmit=False)
     assert network.oracle.violations == []
@@ -138,8 +139,8 @@ MULTICASTING = [
 @pytest.mark.parametrize("protocol", MULTICASTING)
 def test_section57_an_answer_to_a_multicast_comes_after_it_everywhere(protocol: str) -> None:
     network = Network.of(protocol, ["i", "j", "k"])
-    network.send(I, {J, K}, "m")
-    arrive(network, I, J)
+    network.send(ME, {J, K}, "m")
+    arrive(network, ME, J)
     network.send(J, K, "m3")
     if on_its_way(network, J, K):
         arrive(network, J, K)
@@ -153,9 +154,9 @@ def test_section57_an_answer_to_a_multicast_comes_after_it_everywhere(protocol: 
 def test_section57_two_unicasts_are_not_a_multicast(protocol: str) -> None:
     """m3 answers m1, which was sent before m2: it may come before m2."""
     network = Network.of(protocol, ["i", "j", "k"])
-    network.send(I, J, "m1")
-    network.send(I, K, "m2")
-    arrive(network, I, J)
+    network.send(ME, J, "m1")
+    network.send(ME, K, "m2")
+    arrive(network, ME, J)
     network.send(J, K, "m3")
     arrive(network, J, K)
     assert delivered(network, K) == ["m3"]
@@ -167,18 +168,18 @@ def test_section57_two_unicasts_are_not_a_multicast(protocol: str) -> None:
 def test_section57_the_permit_goes_to_the_one_whose_own_ack_alone_is_missing(protocol: str) -> None:
     """The optimisation that the paper mentions: j may tell as soon as k has acked."""
     network = Network.of(protocol, ["i", "j", "k"])
-    network.send(I, {J, K}, "m")
-    arrive(network, I, J)
+    network.send(ME, {J, K}, "m")
+    arrive(network, ME, J)
     network.send(J, K, "m3")
     assert not on_its_way(network, J, K)
-    arrive(network, I, K)
-    arrive(network, K, I)
-    arrive(network, I, J, "permit")
+    arrive(network, ME, K)
+    arrive(network, K, ME)
+    arrive(network, ME, J, "permit")
     assert on_its_way(network, J, K), "though i does not have j's ack yet"
-    assert on_its_way(network, J, I)
-    assert not on_its_way(network, I, K), "k's permit waits for j's ack"
-    arrive(network, J, I)
-    arrive(network, I, K, "permit")
+    assert on_its_way(network, J, ME)
+    assert not on_its_way(network, ME, K), "k's permit waits for j's ack"
+    arrive(network, J, ME)
+    arrive(network, ME, K, "permit")
     assert network.settle(retransmit=False)
     assert network.oracle.violations == []
 

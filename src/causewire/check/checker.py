@@ -20,7 +20,7 @@ from ..trace.schema import Event, TraceError
 from .columns import Run, ScatteredRunError
 from .compiled import Longs
 from .explain import explain
-from .kernel import FOUND_FIELDS, Kernel, OrderError
+from .kernel import Found, Kernel, OrderError
 from .oddities import judge
 from .order import Sorted
 from .report import Report
@@ -133,14 +133,13 @@ def _merged(
     a: dict[str, tuple[Run, Longs]], b: dict[str, tuple[Run, Longs]], examples: int
 ) -> dict[str, tuple[Run, Longs]]:
     """The first violations of two blocks, in the order in which one would find them."""
-    every = [(int(row[0]), int(row[6]), int(row[8]), name, row) for name in a for row in a[name][1]]
-    every += [
-        (int(row[0]), int(row[6]), int(row[8]), name, row) for name in b for row in b[name][1]
-    ]
-    every.sort(key=lambda item: item[:4])
+    every = [(name, row) for found in (a, b) for name, (_, rows) in found.items() for row in rows]
+    every.sort(
+        key=lambda item: item[1][[Found.POSITION, Found.FIRST_ORIGIN, Found.FIRST_SENT]].tolist()
+    )
     runs = {name: run for found in (a, b) for name, (run, _) in found.items()}
     rows: dict[str, list[Longs]] = {}
-    for *_, name, row in every[:examples]:
+    for name, row in every[:examples]:
         rows.setdefault(name, []).append(row)
     return {name: (runs[name], np.array(of_it)) for name, of_it in rows.items()}
 
@@ -192,6 +191,3 @@ def _report(
         examples=explain(source, result.found) if result.found else [],
         bad_rows=[*source.repeated_rows(examples), *judged.rows][:examples],
     )
-
-
-assert FOUND_FIELDS[0] == "position"

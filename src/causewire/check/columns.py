@@ -8,7 +8,7 @@ the record batches of a trace into such columns; a batch may hold many runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -67,6 +67,37 @@ class Columns(NamedTuple):
             self.mid[part],
             self.first[start : end + 1],
             self.peers,
+        )
+
+    def copy(self) -> Columns:
+        """The same rows, in memory of their own."""
+        first, peers = self.first, self.peers
+        return Columns(
+            self.kind.copy(),
+            self.process.copy(),
+            self.seq.copy(),
+            self.origin.copy(),
+            self.mid.copy(),
+            first - first[0],
+            peers[first[0] : first[-1]].copy(),
+        )
+
+    @staticmethod
+    def joined(parts: Sequence[Columns]) -> Columns:
+        """The rows of all parts (each with its own peers), one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        count = np.concatenate([np.diff(part.first) for part in parts])
+        first = np.zeros(len(count) + 1, np.int32)
+        np.cumsum(count, out=first[1:])
+        return Columns(
+            np.concatenate([part.kind for part in parts]),
+            np.concatenate([part.process for part in parts]),
+            np.concatenate([part.seq for part in parts]),
+            np.concatenate([part.origin for part in parts]),
+            np.concatenate([part.mid for part in parts]),
+            first,
+            np.concatenate([part.peers for part in parts]),
         )
 
 

@@ -22,9 +22,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .columns import DELIVER, SEND, Columns, Run
 from .compiled import Bytes, Longs, Words, compiled
+from .kernel import Found
 from .order import matches
 from .report import Link, MessageId, Violation
 from .source import Source
@@ -33,18 +35,6 @@ __all__ = ["ROWS", "explain"]
 
 ROWS = 20_000_000
 """How far back a chain is looked for, in rows."""
-
-(
-    _POSITION,
-    _PROCESS,
-    _SEQ,
-    _ORIGIN,
-    _MID,
-    _SENT,
-    _FIRST_ORIGIN,
-    _FIRST_MID,
-    _FIRST_SENT,
-) = range(9)
 
 
 class _Window(NamedTuple):
@@ -84,12 +74,12 @@ def _shortest(kind: Bytes, process: Words, sent: Longs, processes: int) -> Longs
 
 
 def explain(source: Source, found: Mapping[str, tuple[Run, Longs]]) -> list[Violation]:
-    """The violations found (see `FOUND_FIELDS`) with their chains, in order."""
+    """The violations found (see `Found`) with their chains, in order."""
     wanted = {
         name: [
-            (int(row[_FIRST_SENT]), int(row[_SENT]) + 1)
+            (int(row[Found.FIRST_SENT]), int(row[Found.SENT]) + 1)
             for row in rows
-            if row[_SENT] - row[_FIRST_SENT] < ROWS
+            if row[Found.SENT] - row[Found.FIRST_SENT] < ROWS
         ]
         for name, (_, rows) in found.items()
     }
@@ -105,18 +95,21 @@ def explain(source: Source, found: Mapping[str, tuple[Run, Longs]]) -> list[Viol
     for name, (run, rows) in found.items():
         spans = _joined(windows[name])
         for k, row in enumerate(rows.tolist()):
-            first = MessageId(run.processes[row[_FIRST_ORIGIN]], row[_FIRST_MID])
-            second = MessageId(run.processes[row[_ORIGIN]], row[_MID])
+            first = MessageId(run.processes[row[Found.FIRST_ORIGIN]], row[Found.FIRST_MID])
+            second = MessageId(run.processes[row[Found.ORIGIN]], row[Found.MID])
             chain: tuple[Link, ...] = ()
             for span in spans:
-                start, end = row[_FIRST_SENT] - span.position, row[_SENT] + 1 - span.position
+                start, end = (
+                    row[Found.FIRST_SENT] - span.position,
+                    row[Found.SENT] + 1 - span.position,
+                )
                 if start >= 0 and end <= len(span.columns.kind):
                     chain = _chain(span.columns.rows(start, end), run)
             result.append(
                 Violation(
                     name,
-                    run.processes[row[_PROCESS]],
-                    row[_SEQ],
+                    run.processes[row[Found.PROCESS]],
+                    row[Found.SEQ],
                     first,
                     second,
                     bool(late[name][k]),
@@ -135,16 +128,9 @@ def _cut(columns: Columns, position: int, spans: Sequence[tuple[int, int]]) -> l
     inside[-1] = False
     edges = np.flatnonzero(inside[1:] != inside[:-1]).tolist()
     return [
-        _Window(position + start, _copied(columns.rows(start, end)))
+        _Window(position + start, columns.rows(start, end).copy())
         for start, end in zip(edges[::2], edges[1::2], strict=True)
     ]
-
-
-def _copied(columns: Columns) -> Columns:
-    first = columns.first
-    peers = columns.peers[first[0] : first[-1]].copy()
-    *rest, _, _ = columns
-    return Columns(*(column.copy() for column in rest), first - first[0], peers)  # type: ignore[arg-type]
 
 
 def _joined(windows: Sequence[_Window]) -> list[_Window]:
@@ -157,33 +143,25 @@ def _joined(windows: Sequence[_Window]) -> list[_Window]:
                 result[-1].append(window)
                 continue
         result.append([window])
-    return [_concatenated(parts) for parts in result]
+    return [
+        _Window(parts[0].position, Columns.joined([part.columns for part in parts]))
+        for parts in result
+    ]
 
 
-def _concatenated(parts: Sequence[_Window]) -> _Window:
-    if len(parts) == 1:
-        return parts[0]
-    kind, process, seq, origin, mid, first, peers = zip(*(p.columns for p in parts), strict=True)
-    counts = np.concatenate([np.diff(f) for f in first])
-    firsts = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=firsts[1:])
-    joined = [np.concatenate(column) for column in (kind, process, seq, origin, mid)]
-    return _Window(parts[0].position, Columns(*joined, firsts, np.concatenate(peers)))
-
-
-def _note_late(columns: Columns, position: int, rows: Longs, late: Bytes) -> None:
+def _note_late(columns: Columns, position: int, rows: Longs, late: npt.NDArray[np.bool_]) -> None:
     """Note which of the messages that were overtaken are delivered here after all."""
     for k in np.flatnonzero(~late):
         row = rows[k]
-        if row[_POSITION] >= position + len(columns.kind):
+        if row[Found.POSITION] >= position + len(columns.kind):
             continue
         hits = np.flatnonzero(
-            (columns.mid == row[_FIRST_MID])
-            & (columns.process == row[_PROCESS])
-            & (columns.origin == row[_FIRST_ORIGIN])
+            (columns.mid == row[Found.FIRST_MID])
+            & (columns.process == row[Found.PROCESS])
+            & (columns.origin == row[Found.FIRST_ORIGIN])
             & (columns.kind == DELIVER)
         )
-        late[k] = bool(len(hits)) and position + hits[-1] > row[_POSITION]
+        late[k] = bool(len(hits)) and position + hits[-1] > row[Found.POSITION]
 
 
 def _chain(columns: Columns, run: Run) -> tuple[Link, ...]:

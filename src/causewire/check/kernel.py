@@ -52,6 +52,7 @@ Such rows, and sends in the name of somebody else, take no part in the order.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,26 +62,36 @@ from . import loop
 from .columns import Columns
 from .compiled import Longs, Words
 
-__all__ = ["FOREIGN_SEND", "FOUND_FIELDS", "ODD_FIELDS", "UNMATCHED", "Kernel", "OrderError"]
+__all__ = ["FOREIGN_SEND", "UNMATCHED", "Found", "Kernel", "Odd", "OrderError"]
+
+
+class Odd(IntEnum):
+    """Columns of the array of rows that were set aside."""
+
+    POSITION = 0
+    PROCESS = 1
+    SEQ = 2
+    ORIGIN = 3
+    MID = 4
+    WHY = 5  # UNMATCHED or FOREIGN_SEND
+
 
 UNMATCHED, FOREIGN_SEND = loop.UNMATCHED, loop.FOREIGN_SEND
-"""Why a row was set aside."""
 
-ODD_FIELDS = ("position", "process", "seq", "origin", "mid", "why")
-"""Columns of the array of rows that were set aside."""
 
-FOUND_FIELDS = (
-    "position",  # of the delivery
-    "process",  # d, where it happened
-    "seq",  # of the delivery
-    "origin",  # of b, the message delivered
-    "mid",
-    "sent",  # position of b's send
-    "first_origin",  # of a, the message overtaken
-    "first_mid",
-    "first_sent",  # position of a's send
-)
-"""Columns of the array of violations found."""
+class Found(IntEnum):
+    """Columns of the array of violations (a, b, d)."""
+
+    POSITION = 0  # of the delivery of b
+    PROCESS = 1  # d
+    SEQ = 2  # of the delivery
+    ORIGIN = 3  # of b
+    MID = 4
+    SENT = 5  # position of b's send
+    FIRST_ORIGIN = 6  # of a
+    FIRST_MID = 7
+    FIRST_SENT = 8  # position of a's send
+
 
 _LANES = 32  # clocks are padded to a multiple of this, for full vectors
 
@@ -142,8 +153,8 @@ class Kernel:
             heads=word,
             copies=np.zeros((0, loop.COPY_FIELDS), np.int64),
             free_copies=word,
-            odd=np.zeros((64, len(ODD_FIELDS)), np.int64),
-            found=np.empty((examples, len(FOUND_FIELDS)), np.int64),
+            odd=np.zeros((64, len(Odd)), np.int64),
+            found=np.empty((examples, len(Found)), np.int64),
             counters=counters,
         )
         self._more_slots()
@@ -195,12 +206,12 @@ class Kernel:
 
     @property
     def found(self) -> Longs:
-        """Violations to be shown, in the order of the rows; see `FOUND_FIELDS`."""
+        """Violations to be shown, in the order of the rows; see `Found`."""
         return self._state.found[: self._state.counters[loop.FOUND]]
 
     @property
     def odd(self) -> Longs:
-        """Rows that were set aside, in order; see `ODD_FIELDS`."""
+        """Rows that were set aside, in order; see `Odd`."""
         rest = self._state.odd[: self._state.counters[loop.SET_ASIDE]]
         return np.concatenate([*self._odd, rest])
 

@@ -25,13 +25,13 @@ import numpy as np
 
 from .columns import SEND, Columns, Run
 from .compiled import Bytes, Longs, compiled
-from .kernel import FOREIGN_SEND, UNMATCHED, OrderError
+from .kernel import FOREIGN_SEND, UNMATCHED, Odd, OrderError
 from .report import BadRow
 from .source import Source
 
 __all__ = ["Judged", "judge"]
 
-_POSITION, _PROCESS, _SEQ, _ORIGIN, _MID, _WHY = range(6)
+_PROCESS, _ORIGIN, _MID = int(Odd.PROCESS), int(Odd.ORIGIN), int(Odd.MID)
 
 NEVER_SENT = "delivered, but never sent"
 NOT_ADDRESSED = "delivered, but not addressed to it"
@@ -50,30 +50,30 @@ class Judged(NamedTuple):
 def _look(
     c: Columns,
     position: int,
-    origin: Longs,
-    mid: Longs,
-    process: Longs,
+    odd: Longs,
     sent: Longs,
     addressed: Bytes,
 ) -> None:
-    """Look for the sends of messages, given in the order of (origin, mid)."""
+    """Look for the sends of the odd rows, which are in the order of (origin, mid)."""
     kinds, processes, origins, mids = c.kind, c.process, c.origin, c.mid
     firsts, peers = c.first, c.peers
+    many = odd.shape[0]
     for t in range(kinds.shape[0]):
         if kinds[t] != SEND or origins[t] != processes[t]:
             continue
-        low, high = 0, origin.shape[0]
+        origin, mid = origins[t], mids[t]
+        low, high = 0, many
         while low < high:
             k = (low + high) >> 1
-            if origin[k] < origins[t] or (origin[k] == origins[t] and mid[k] < mids[t]):
+            if odd[k, _ORIGIN] < origin or (odd[k, _ORIGIN] == origin and odd[k, _MID] < mid):
                 low = k + 1
             else:
                 high = k
         k = low
-        while k < origin.shape[0] and origin[k] == origins[t] and mid[k] == mids[t]:
+        while k < many and odd[k, _ORIGIN] == origin and odd[k, _MID] == mid:
             sent[k] = position + t
             for j in range(firsts[t], firsts[t + 1]):
-                if peers[j] == process[k]:
+                if peers[j] == odd[k, _PROCESS]:
                     addressed[k] = 1
             k += 1
 
@@ -85,8 +85,8 @@ def judge(source: Source, odd: Mapping[str, tuple[Run, Longs]], limit: int) -> J
     """
     sent: dict[str, tuple[Longs, Longs, Bytes]] = {}
     for name, (_, rows) in odd.items():
-        rows = rows[rows[:, _WHY] == UNMATCHED]
-        rows = rows[np.lexsort((rows[:, _MID], rows[:, _ORIGIN]))]
+        rows = rows[rows[:, Odd.WHY] == UNMATCHED]
+        rows = rows[np.lexsort((rows[:, Odd.MID], rows[:, Odd.ORIGIN]))]
         if len(rows):
             nowhere = np.full(len(rows), -1, np.int64)
             sent[name] = (rows, nowhere, np.zeros(len(rows), np.int8))
@@ -94,18 +94,17 @@ def judge(source: Source, odd: Mapping[str, tuple[Run, Longs]], limit: int) -> J
         for chunk in source.chunks():
             if chunk.run.name in sent:
                 rows, where, addressed = sent[chunk.run.name]
-                columns = [np.ascontiguousarray(rows[:, k]) for k in (_ORIGIN, _MID, _PROCESS)]
-                _look(chunk.columns, chunk.position, *columns, where, addressed)
+                _look(chunk.columns, chunk.position, rows, where, addressed)
 
     bad: Counter[str] = Counter()
     duplicates = 0
     examples: list[BadRow] = []
     for name, (run, rows) in odd.items():
         reasons: list[tuple[str, Longs]] = []
-        reasons.append((SENT_BY_ANOTHER, rows[rows[:, _WHY] == FOREIGN_SEND]))
+        reasons.append((SENT_BY_ANOTHER, rows[rows[:, Odd.WHY] == FOREIGN_SEND]))
         if name in sent:
             unmatched, where, addressed = sent[name]
-            if ((addressed == 1) & (where > unmatched[:, _POSITION])).any():
+            if ((addressed == 1) & (where > unmatched[:, Odd.POSITION])).any():
                 raise OrderError("a message is delivered before it is sent")
             reasons.append((NEVER_SENT, unmatched[where < 0]))
             reasons.append((NOT_ADDRESSED, unmatched[(where >= 0) & (addressed == 0)]))
@@ -116,9 +115,9 @@ def judge(source: Source, odd: Mapping[str, tuple[Run, Longs]], limit: int) -> J
         found = [
             (row, reason)
             for reason, of_it in reasons
-            for row in of_it[np.argsort(of_it[:, _POSITION])][:limit].tolist()
+            for row in of_it[np.argsort(of_it[:, Odd.POSITION])][:limit].tolist()
         ]
         for row, reason in sorted(found)[: limit - len(examples)]:
-            process, origin = run.processes[row[_PROCESS]], run.processes[row[_ORIGIN]]
-            examples.append(BadRow(name, process, row[_SEQ], origin, row[_MID], reason))
+            process, origin = run.processes[row[Odd.PROCESS]], run.processes[row[Odd.ORIGIN]]
+            examples.append(BadRow(name, process, row[Odd.SEQ], origin, row[Odd.MID], reason))
     return Judged(duplicates, bad, examples)

@@ -81,8 +81,9 @@ class Sorted:
         table = self._table
         for k, run in enumerate(self._runs):
             base = int(self._base[k])
-            for start in range(self._bounds[k], self._bounds[k + 1], BATCH_ROWS):
-                rows = self._order[start : min(self._bounds[k + 1], start + BATCH_ROWS)]
+            begin, end = self._bounds[k], self._bounds[k + 1]
+            for start in range(begin, max(end, begin + 1), BATCH_ROWS):
+                rows = self._order[start : min(end, start + BATCH_ROWS)]
                 first = np.zeros(len(rows) + 1, np.int32)
                 np.cumsum(table.peers_count[rows], out=first[1:])
                 columns = Columns(

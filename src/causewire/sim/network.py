@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .errors import SimulationError
 from .faults import Fault, Release, Timeline
 from .settings import Settings, by, choice, data_rate, flag, fraction, many, one_of, optional, text
-from .times import Time, Uniform, time
+from .times import Time, Uniform, span
 
 if TYPE_CHECKING:
     from ..core.endpoint import Packet
@@ -41,7 +41,7 @@ MILLISECOND = 10**6
 
 
 def _row(value: Any, what: str) -> tuple[Time, ...]:
-    return many(time)(value, what)
+    return many(span)(value, what)
 
 
 def _place(value: Any, what: str) -> Mapping[str, str]:
@@ -96,7 +96,7 @@ def _latency(value: Any, what: str) -> Time | Regions:
     if isinstance(value, Mapping) and value.get("kind") == "regions":
         regions: Regions = _regions({k: v for k, v in value.items() if k != "kind"}, what)
         return regions
-    return time(value, what)
+    return span(value, what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Network(Settings):
     loss: float = field(default=0.0, metadata=by(fraction))
     duplicate: float = field(default=0.0, metadata=by(fraction))
     reorder: float = field(default=0.0, metadata=by(fraction))
-    reorder_by: Time = field(default=Uniform(0, 20 * MILLISECOND), metadata=by(time))
+    reorder_by: Time = field(default=Uniform(0, 20 * MILLISECOND), metadata=by(span))
     fifo: bool | None = field(default=None, metadata=by(optional(flag)))
 
     def check(self) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import SimulationError
 from .settings import Settings, by, flag, fraction, integer, many, one_of, optional, text
-from .times import Constant, Time, Uniform, time
+from .times import Constant, Time, Uniform, span
 
 if TYPE_CHECKING:
     from ..core.endpoint import Endpoint
@@ -51,7 +51,7 @@ class Jobs(Settings):
 
     label: ClassVar[str] = "processes.jobs"
     share: float = field(default=0.1, metadata=by(fraction))
-    length: Time = field(default=Constant(25 * MILLISECOND), metadata=by(time))
+    length: Time = field(default=Constant(25 * MILLISECOND), metadata=by(span))
     blocking: bool = field(default=True, metadata=by(flag))
 
 
@@ -68,8 +68,8 @@ class Processes(Settings):
     label: ClassVar[str] = "processes"
     count: int | None = field(default=None, metadata=by(optional(integer(1))))
     names: tuple[str, ...] = field(default=(), metadata=by(many(text)))
-    think: Time = field(default=Uniform(0, 20 * MILLISECOND), metadata=by(time))
-    handling: Time = field(default=Constant(0), metadata=by(time))
+    think: Time = field(default=Uniform(0, 20 * MILLISECOND), metadata=by(span))
+    handling: Time = field(default=Constant(0), metadata=by(span))
     jobs: Jobs | None = field(default=None, metadata=by(optional(one_of(Jobs))))
 
     def check(self) -> None:

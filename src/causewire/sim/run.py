@@ -24,9 +24,8 @@ from random import Random
 from typing import Any
 
 from .. import protocols
-from ..core.endpoint import Delivery, LocalProtocolError, Packet, RemoteProtocolError
+from ..core.endpoint import Delivery, Packet, RemoteProtocolError
 from .config import Config
-from .errors import SimulationError
 from .faults import Fault, Timeline
 from .network import Carrier
 from .process import DELIVERED, RECEIVED, RELEASED, SENT, Copy, Message, Process
@@ -64,13 +63,10 @@ def simulate(
 
 def _make_processes(config: Config, names: tuple[str, ...]) -> list[Process]:
     group = names if protocols.describe(config.protocol).fixed_group else None
-    try:
-        return [
-            Process(i, name, protocols.create(config.protocol, name, group, **config.options))
-            for i, name in enumerate(names)
-        ]
-    except LocalProtocolError as error:
-        raise SimulationError(str(error)) from None
+    return [
+        Process(i, name, protocols.create(config.protocol, name, group, **config.options))
+        for i, name in enumerate(names)
+    ]
 
 
 class Simulation(Stage):
@@ -398,10 +394,10 @@ class Simulation(Stage):
 
     def _handle(self, p: Process, message: Message) -> None:
         """A free process takes up a message."""
-        time = self._handling()
-        if time:
+        takes = self._handling()
+        if takes:
             p.busy = True
-            self._scheduler.at(self._scheduler.now + time, self._handled, p, message)
+            self._scheduler.at(self._scheduler.now + takes, self._handled, p, message)
         else:
             self._follow_up(p, message)
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from .errors import SimulationError
 from .settings import Settings, by, duration, number, one_of
 
-__all__ = ["Constant", "Exponential", "LogNormal", "Normal", "Time", "Uniform", "time"]
+__all__ = ["Constant", "Exponential", "LogNormal", "Normal", "Time", "Uniform", "span"]
 
 Random = Callable[[], float]
 """The one generator: uniform over [0, 1)."""
@@ -174,7 +174,7 @@ class LogNormal(Time):
 _read = one_of(Constant, Uniform, Exponential, Normal, LogNormal)
 
 
-def time(value: Any, what: str) -> Time:
+def span(value: Any, what: str) -> Time:
     """Read a length of time: a `Time`, a table with its kind, or one fixed duration."""
     if isinstance(value, int | str):
         return Constant(duration(value, what))

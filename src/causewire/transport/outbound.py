@@ -1,0 +1,242 @@
+"""What is to go to one peer: messages released by the protocol, in their order.
+
+Messages leave for the first time in the order of their release (`queue`); those of
+lost datagrams leave again before that (`resend`). The peer takes a limited number
+of messages and bytes before it has acknowledged any (its window), and says in its
+greeting how many; an ack of the protocol moves the window on. What was released is
+counted in one piece per run, not by message.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from itertools import accumulate, pairwise
+from typing import Any
+
+from .frames import RUN_HEAD, Fragment, most_messages, put_piece, put_run
+
+__all__ = ["Outbound"]
+
+PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
+"""The most bytes that a part of a message takes beside its data."""
+
+_Packet = tuple[Any, ...]
+
+
+class Outbound:
+    """Messages to one peer, between the protocol and datagrams."""
+
+    __slots__ = (
+        "_flying",
+        "_flying_bytes",
+        "_flying_messages",
+        "_head",
+        "_permits",
+        "_queue",
+        "_resend",
+        "acked",
+        "last",
+        "peer_bytes",
+        "peer_messages",
+        "released",
+    )
+
+    def __init__(self, permits: bool) -> None:
+        self._permits = permits
+        self._queue: list[_Packet] = []
+        self._head = 0
+        self._resend: deque[_Packet] = deque()
+        self._flying: deque[tuple[int, int, int]] = deque()
+        """Runs that have left, and are not acknowledged: last message, messages, bytes."""
+        self._flying_messages = 0
+        self._flying_bytes = 0
+        self.released = 0
+        """Messages released to this peer, ever."""
+        self.last = 0
+        """The last message released."""
+        self.acked = 0
+        """The last message acknowledged by the peer's protocol."""
+        self.peer_messages = 0
+        """What the peer takes at a time; nothing until it is known."""
+        self.peer_bytes = 0
+
+    def release(self, message: _Packet) -> None:
+        """The protocol puts a message on the network."""
+        self._queue.append(message)
+        self.last = message[1]
+        self.released += 1
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is anything that could leave now."""
+        return bool(self._resend) or (
+            self._head < len(self._queue)
+            and self._flying_messages < self.peer_messages
+            and self._flying_bytes < self.peer_bytes
+        )
+
+    def acknowledged(self, mid: int) -> tuple[int, int]:
+        """The peer has messages up to `mid`; returns how many, in messages and bytes."""
+        self.acked = mid
+        flying = self._flying
+        messages = size = 0
+        while flying and flying[0][0] <= mid:
+            _, count, length = flying.popleft()
+            messages += count
+            size += length
+        self._flying_messages -= messages
+        self._flying_bytes -= size
+        return messages, size
+
+    def lost(self, items: list[Any]) -> None:
+        """Messages and fragments that were in a lost datagram are to leave again."""
+        acked = self.acked
+        for item in items:
+            message = item[0] if item.__class__ is Fragment else item
+            if message[1] > acked:
+                self._resend.append(item)
+
+    # -- filling a datagram ---------------------------------------------------
+
+    def fill(self, space: int, parts: list[bytes], items: list[Any]) -> int:
+        """Put as much as fits into `space` bytes; returns how many bytes that is.
+
+        What was put in is added to `parts` as bytes and to `items` as what it was.
+        """
+        used = 0
+        if self._resend:
+            used = self._refill(space, parts, items)
+        while self._head < len(self._queue) and not self._resend:
+            room = min(self.peer_messages - self._flying_messages, most_messages(used) - len(items))
+            if room <= 0 or self._flying_bytes >= self.peer_bytes:
+                break
+            size = self._put_new(space - used, room, parts, items)
+            if not size:
+                if not items and not self._resend:
+                    self._cut_up(space)
+                    used += self._refill(space - used, parts, items)
+                break
+            used += size
+        return used
+
+    def _put_new(self, space: int, room: int, parts: list[bytes], items: list[Any]) -> int:
+        """One run from the head of the queue, as long as possible; 0 if nothing fits."""
+        queue, head = self._queue, self._head
+        length = len(queue[head][3])
+        space -= RUN_HEAD
+        if length > space:
+            return 0
+        chunk = queue[head : head + min(room, space // (length or 1) + 1)]
+        if self._permits:
+            flags = [message[4] for message in chunk]
+            per = flags[0]
+            if flags.count(per) < len(flags):
+                del chunk[flags.index(not per) :]
+        else:
+            per = False
+        lengths = [len(message[3]) for message in chunk]
+        even = lengths.count(length) == len(lengths)
+        each = 0
+        if chunk[-1][1] - chunk[0][1] >= len(chunk):
+            each = _width(max([b[1] - a[1] for a, b in pairwise(chunk)]))
+        if even and length:
+            count = min(len(chunk), space // (length + each))
+        else:
+            each += _width(max(lengths))
+            ends = list(accumulate([n + each for n in lengths]))
+            count = bisect_right(ends, space)
+        if length < 16 or not even:
+            count = _light_enough(lengths, count, room)
+        if not count:
+            return 0
+        if count < len(chunk):
+            del chunk[count:], lengths[count:]
+        part = put_run(chunk, per, lengths)
+        parts.append(part)
+        items += chunk
+        self._note(chunk[-1][1], count, sum(lengths))
+        self._advance(count)
+        return len(part)
+
+    def _note(self, last: int, messages: int, size: int) -> None:
+        self._flying.append((last, messages, size))
+        self._flying_messages += messages
+        self._flying_bytes += size
+
+    def _advance(self, count: int) -> None:
+        self._head += count
+        if self._head == len(self._queue):
+            self._queue = []
+            self._head = 0
+        elif self._head > 4096:
+            del self._queue[: self._head]
+            self._head = 0
+
+    def _cut_up(self, space: int) -> None:
+        """Make parts of the message at the head of the queue, too long for a datagram."""
+        message = self._queue[self._head]
+        size = space - PIECE_HEAD
+        count = -(-len(message[3]) // size)
+        self._resend.extend([Fragment(message, k, count, size) for k in range(count)])
+        self._note(message[1], 1, len(message[3]))
+        self._advance(1)
+
+    def _refill(self, space: int, parts: list[bytes], items: list[Any]) -> int:
+        """From what is to leave again: as many runs as it takes."""
+        resend = self._resend
+        used = 0
+        room = most_messages(0)
+        while resend and len(items) < room:
+            item = resend[0]
+            if item.__class__ is Fragment:
+                if item[0][1] > self.acked:
+                    part = put_piece(item, self._permits and item[0][4])  # type: ignore[arg-type]
+                    if used + len(part) > space:
+                        break
+                    parts.append(part)
+                    items.append(item)
+                    used += len(part)
+                resend.popleft()
+            elif item[1] <= self.acked:
+                resend.popleft()
+            else:
+                run = self._next_run(space - used, room - len(items))
+                if not run:
+                    break
+                per = self._permits and run[0][4]
+                part = put_run(run, per, [len(message[3]) for message in run])
+                parts.append(part)
+                items += run
+                used += len(part)
+        return used
+
+    def _next_run(self, space: int, room: int) -> list[_Packet]:
+        """Messages from the head of `resend` that can share a frame."""
+        resend = self._resend
+        run: list[_Packet] = []
+        size = RUN_HEAD
+        while resend and len(run) < room:
+            message = resend[0]
+            # Twelve bytes are the most that numbers and lengths take in arrays.
+            size += len(message[3]) + 12
+            if message.__class__ is Fragment or size > space + (0 if run else 12):
+                break
+            if run and (message[2] != run[-1][1] or message[4:] != run[-1][4:]):
+                break
+            run.append(resend.popleft())
+        return run
+
+
+def _width(n: int) -> int:
+    return 1 if n < 1 << 8 else 2 if n < 1 << 16 else 4 if n < 1 << 32 else 8
+
+
+def _light_enough(lengths: list[int], count: int, room: int) -> int:
+    """As many short messages as a reader will take (`most_messages`)."""
+    size = 0
+    for k in range(count):
+        if k >= 64 + size // 16 or k >= room:
+            return k
+        size += lengths[k]
+    return count
