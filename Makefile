@@ -11,7 +11,7 @@ help:
 	@echo "make test    the tests, in minutes"
 	@echo "make lint    ruff, mypy --strict, import directions"
 	@echo "make bench   the benchmarks, as ratios"
-	@echo "make soak    100,000 seeded runs for every protocol (about an hour on two cores)"
+	@echo "make soak    100,000 seeded runs for every protocol (minutes on two cores)"
 	@echo "make fuzz    100,000 random traces against the brute-force check"
 
 # The environment: from the lock file, which pins every version.

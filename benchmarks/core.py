@@ -1,6 +1,6 @@
 """What a message costs in each protocol, from send to permit.
 
-    python benchmarks/core.py [--protocol P ...] [--processes N ...] [--steps]
+    python benchmarks/core.py [--protocol P ...] [--processes N ...]
 
 Every process has 8 correspondents. Ten processes at a time send one message to
 each of theirs, so that messages cross; then all packets are carried, in rounds,
@@ -10,13 +10,13 @@ per copy that is delivered. Protocols take turns within a repetition, the best o
 several repetitions counts, and CPU time is measured, not the clock on the wall:
 the machine may be shared. What is printed is
 
-    us      microseconds per message, driver included (about 0.8 of it, by `fifo`)
+    us      microseconds per message, driver included
     x fifo  the ratio to `fifo` at the same number of processes, in the same run
     x n=10  the ratio to the same protocol at the first number of processes
     steps   lines of Python executed inside causewire.core per message: the same
             on every machine (a run of its own, as counting is slow)
 
-A cell is left out where one repetition would take longer than bearable.
+A row is left out where a turn of everybody would take longer than is bearable.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from typing import Any
 from causewire import protocols
 from causewire.core import endpoint as core
 from causewire.core.endpoint import Endpoint, Outgoing
+from causewire.core.newtop import Newtop
 
 CORRESPONDENTS = 8
 AT_ONCE = 10
-BEARABLE = 20.0
-"""Seconds that one repetition may take."""
+BEARABLE = 15.0
+"""Seconds that a turn of everybody may take."""
 
 CORE = core.__file__.rpartition("/")[0]
 
@@ -93,7 +94,7 @@ class System:
 
     def periodic(self) -> int:
         """Newtop delivers nothing before everybody has been heard: nulls."""
-        if self.bursts[0][1].__class__.__name__ != "Newtop":
+        if not isinstance(self.bursts[0][1], Newtop):
             return 0
         wire = []
         for name, endpoint in self.endpoints.items():
@@ -130,47 +131,39 @@ class Bench:
 
     def __init__(self, names: list[str], processes: int, repetitions: int) -> None:
         self.processes = processes
+        self.blocks = max(1, processes // AT_ONCE)
         self.best: dict[str, float] = {}
+        """Microseconds per message."""
         self.steps: dict[str, float] = {}
-        systems: dict[str, System] = {}
-        blocks = max(1, processes // AT_ONCE)
-        for name in names:
-            system = self.bearable(name, blocks)
-            if system is not None:
-                systems[name] = system
-        rounds = max(1, 400 // blocks)
-        gc.collect()
-        gc.disable()
+        systems = {name: system for name in names if (system := self.warmed_up(name))}
         for _ in range(repetitions):
             for name, system in systems.items():
-                started = time.process_time()
-                delivered = system.cycle(blocks * (rounds if self.best[name] < 20 else 1))
-                spent = (time.process_time() - started) / delivered * 1e6
-                self.best[name] = min(self.best[name], spent)
-        gc.enable()
+                spent = self.measure(name, system)
+                self.best[name] = min(spent, self.best.get(name, spent))
         for name, system in systems.items():
-            if self.best[name] < 1000:
-                self.steps[name] = steps(system, min(blocks, 10))
+            self.steps[name] = steps(system, min(self.blocks, 3))
 
-    def bearable(self, name: str, blocks: int) -> System | None:
-        """A warmed-up system, unless already one block tells that it takes too long."""
-        matrix = self.processes**2 * (self.processes if name == "rst" else 1)
-        if name not in ("csps", "sps", "mf", "cykas", "ks", "fifo", "unordered") and matrix > 1e7:
-            return None
+    def measure(self, name: str, system: System) -> float:
+        """Everybody's turn, often enough that the clock can tell."""
+        gc.collect()
+        gc.disable()
+        turns = max(1, 4000 // self.processes) if self.best.get(name, 100) < 20 else 1
+        started = time.process_time()
+        delivered = system.cycle(self.blocks * turns)
+        spent = time.process_time() - started
+        gc.enable()
+        return spent / delivered * 1e6
+
+    def warmed_up(self, name: str) -> System | None:
+        """A system in which everybody has sent, unless that takes too long."""
+        if protocols.describe(name).fixed_group and self.processes > 200:
+            return None  # vectors and matrices for each of them: not bearable, and not small
         system = System(name, self.processes)
         started = time.process_time()
-        delivered = system.cycle(1)
-        spent = time.process_time() - started
-        if spent * blocks > BEARABLE:
-            return None
-        self.best[name] = spent / delivered * 1e6
-        started = time.process_time()
-        delivered = system.cycle(blocks)
-        spent = time.process_time() - started
-        if spent > BEARABLE:
-            del self.best[name]
-            return None
-        self.best[name] = spent / delivered * 1e6
+        for done in range(1, self.blocks + 1):
+            system.cycle(1)
+            if (time.process_time() - started) / done * self.blocks > BEARABLE:
+                return None
         return system
 
 
@@ -202,7 +195,7 @@ def main() -> None:
                 continue
             us = bench.best[name]
             first.setdefault(name, us)
-            count = f"{bench.steps[name]:7.1f}" if name in bench.steps else f"{'-':>7}"
+            count = f"{bench.steps[name]:7.1f}"
             print(
                 f"{name:12} {processes:9,} {us:8.2f} {us / bench.best['fifo']:7.2f}"
                 f" {us / first[name]:7.2f} {count}",

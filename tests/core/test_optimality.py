@@ -68,6 +68,19 @@ class Spec:
             due |= ready
         return due
 
+    def waits(self) -> dict[Copy, set[tuple[str, int]]]:
+        """For each copy that has not left, the permits that it waits for."""
+        return {
+            (mid, to): {
+                (source, number)
+                for source, number in past - self.permitted
+                if self.rule == "csps" or source != to
+            }
+            for mid, names, past in self.sends
+            for to in names
+            if (mid, to) not in self.released
+        }
+
     def due_permits(self) -> set[Copy]:
         pending = self.flagged - self.granted
         return {(mid, to) for mid, to in pending if self.may_permit(mid, to)}
@@ -134,6 +147,7 @@ class System:
                 else:
                     spec.granted.add(copy)
         spec.released |= due
+        assert self.blocked(name) == spec.waits()
         granted = spec.due_permits()
         # Permits are cumulative: the highest one due goes out now, once, and
         # the last one again for somebody who asks; nothing else.
@@ -148,6 +162,14 @@ class System:
             assert permits.pop(to, 0) == expected, f"permit of {expected} to {to}"
         assert not permits
         spec.granted |= granted
+
+    def blocked(self, name: str) -> dict[Copy, set[tuple[str, int]]]:
+        """What the endpoint says that its own messages wait for."""
+        held = [each for each in self.endpoints[name].blocked() if each.where == "sender"]
+        assert all(wait.kind == "permit" for each in held for wait in each.waits)
+        waits = {(b.mid, b.destination): {wait[1:] for wait in b.waits} for b in held}
+        assert len(waits) == len(held)
+        return waits
 
     def receive(self, source: str, to: str, packet) -> None:
         spec = self.specs[to]

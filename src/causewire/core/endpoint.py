@@ -147,7 +147,7 @@ class Blocked(NamedTuple):
     waits: tuple[Wait, ...]
 
     def __str__(self) -> str:
-        reasons = ", ".join(map(str, self.waits))
+        reasons = ", ".join(map(str, self.waits)) or "nothing that will come: it is stuck"
         return (
             f"message {self.mid} from {self.origin} to {self.destination}, "
             f"held at its {self.where}, waits for {reasons}"

@@ -1,15 +1,9 @@
-"""A run: endpoints, network, processes and workload, joined by the event loop.
+"""A run: endpoints, network, application and workload, joined by the event loop.
 
 The endpoints are the very objects that a node runs; here is their driver. It
-hands them packets as they arrive, wakes the application, asks `retransmit` of
-whoever is not idle once in a period, and puts on the network what comes out.
-
-    _wake        a process is to send a message of its own
-    _arrive      a packet arrives
-    _tick        the retransmission timer of a process
-    _handled     the application has handled a message
-    _job_over    a job has ended
-    _strike      a fault happens to the network
+hands them packets as they arrive, has the application send and react, asks
+`retransmit` of whoever is not idle once in a period, and puts on the network what
+comes out.
 
 Nothing is kept of a message but the message itself, which the endpoints carry as
 the payload: it knows when it was sent and where its copies are. When the last
@@ -25,14 +19,16 @@ from typing import Any
 
 from .. import protocols
 from ..core.endpoint import Delivery, Packet, RemoteProtocolError
+from .application import Application
 from .config import Config
 from .faults import Fault, Timeline
 from .network import Carrier
-from .process import DELIVERED, RECEIVED, RELEASED, SENT, Copy, Message, Process
+from .process import RELEASED, SENT, Copy, Message, Process
 from .recorder import Recorder, Sink
 from .scheduler import Scheduler
 from .sizes import Shapes
-from .summary import Histogram, Summary
+from .summary import Summary
+from .tally import Tally
 from .undelivered import explain
 from .workloads import Stage
 
@@ -61,51 +57,24 @@ def simulate(
     return simulation.run(progress)
 
 
-def _make_processes(config: Config, names: tuple[str, ...]) -> list[Process]:
-    group = names if protocols.describe(config.protocol).fixed_group else None
-    return [
-        Process(i, name, protocols.create(config.protocol, name, group, **config.options))
-        for i, name in enumerate(names)
-    ]
-
-
 class Simulation(Stage):
     """One run, from beginning to end."""
 
     __slots__ = (
+        "_application",
         "_by_name",
         "_carrier",
-        "_copies",
         "_cut_short",
-        "_deliveries",
-        "_duplicates",
-        "_handling",
-        "_held_at_receiver",
-        "_held_at_sender",
-        "_job_blocks",
-        "_job_delay",
-        "_job_length",
         "_job_share",
-        "_job_start",
-        "_last_arrival",
-        "_last_progress",
-        "_last_work",
-        "_latency",
-        "_metadata_bytes",
-        "_open",
         "_payload",
-        "_payload_bytes",
         "_period",
         "_recorder",
-        "_refused",
-        "_retransmissions",
         "_scheduler",
         "_shapes",
+        "_tally",
         "_think",
         "_ticks",
-        "_to_self",
         "_traffic",
-        "_works",
         "config",
         "messages",
         "names",
@@ -117,65 +86,52 @@ class Simulation(Stage):
         self.config = config
         self.names = config.names()
         self.messages = config.number_of_messages()
-        self.random = Random(config.seed).random
-        self.processes = _make_processes(config, self.names)
+        self.random = random = Random(config.seed).random
+        self._scheduler = scheduler = Scheduler()
+        self._tally = Tally(by_pair=bool(config.faults))
+        self._recorder: Recorder | None = None
+        self._shapes = Shapes(config.sizes, weigh=config.network.bandwidth is not None)
+        self._payload = config.sizes.payload
+        self._period = config.period()
+        self._ticks = config.ticks()
+        self._think = config.processes.think.sampler(random)
+        self._job_share = config.processes.jobs.share if config.processes.jobs else 0.0
+        self._cut_short = False
+
+        group = self.names if protocols.describe(config.protocol).fixed_group else None
+        self.processes = []
+        for i, name in enumerate(self.names):
+            endpoint = protocols.create(config.protocol, name, group, **config.options)
+            self.processes.append(Process(i, name, endpoint))
+            endpoint.on_delivery = partial(self._delivered, self.processes[i])
         self._by_name = {p.name: p for p in self.processes}
-        self._scheduler = Scheduler()
+
+        timeline = Timeline(config.faults, self.names)
         self._carrier = Carrier(
             config.network,
             config.fifo(),
-            Timeline(config.faults, self.names),
+            timeline,
             self.names,
-            self._scheduler,
-            self.random,
+            scheduler,
+            random,
             self._arrive,
             self._dropped,
         )
-        self._recorder: Recorder | None = None
-        self._shapes = Shapes(config.sizes, weigh=config.network.bandwidth is not None)
-        self._period = config.period()
-        self._payload = config.sizes.payload
-        self._ticks = config.ticks()
-
-        work = config.processes
-        self._think = work.think.sampler(self.random)
-        self._handling = work.handling.sampler(self.random)
-        self._job_share = work.jobs.share if work.jobs else 0.0
-        self._job_length = work.jobs.length.sampler(self.random) if work.jobs else self._handling
-        self._job_blocks = work.jobs is not None and work.jobs.blocking
-        self._works = work.handling.fixed() != 0 or self._job_share > 0
-        """Whether the application takes any time at all."""
-
-        self._copies = 0
-        self._deliveries = 0
-        self._duplicates = 0
-        self._retransmissions = 0
-        self._refused = 0
-        self._payload_bytes = 0
-        self._metadata_bytes = 0
-        """Of packets whose metadata varies; the others are weighed at the end."""
-        self._latency = Histogram()
-        self._held_at_sender = Histogram()
-        self._held_at_receiver = Histogram()
-        self._job_start = Histogram()
-        self._job_delay = Histogram()
-        self._to_self = 0
-        self._last_arrival = 0
-        self._last_progress = 0
-        """When something was last sent or delivered."""
-        self._last_work = 0
-        """When the application last finished something that took time."""
-        self._cut_short = False
-        self._open: dict[tuple[str, str], int] | None = {} if config.faults else None
-        """Undelivered copies by sender and destination, where faults may strand them."""
-
-        for p in self.processes:
-            p.endpoint.on_delivery = partial(self._delivered, p)
         self._traffic = config.workload.traffic(self)
+        self._application = Application(
+            config.processes,
+            random,
+            scheduler,
+            self._tally,
+            self._traffic,
+            self.wake,
+            self._flush,
+        )
 
     def record(self, sink: Sink, run: str) -> None:
         """Write the rows of the trace there."""
         self._recorder = Recorder(sink, run, self.names, self._scheduler)
+        self._application.recorder = self._recorder
         self._shapes = Shapes(self.config.sizes, weigh=True)
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> Summary:
@@ -196,6 +152,11 @@ class Simulation(Stage):
         self._cut_short = len(self._scheduler) > 0
         self._scheduler.stop()
 
+    def _strike(self, fault: Fault, *_: Any) -> None:
+        if self._recorder is not None:
+            self._recorder.fault(fault)
+        self._carrier.strike(fault)
+
     # -- sending ---------------------------------------------------------------
 
     def think(self) -> int:
@@ -203,41 +164,22 @@ class Simulation(Stage):
 
     def wake(self, p: Process, delay: int | None = None) -> None:
         scheduler = self._scheduler
-        scheduler.at(scheduler.now + (self._think() if delay is None else delay), self._wake, p)
-
-    def _wake(self, p: Process, _b: None, _c: None, _d: None) -> None:
-        """A process is to send a message of its own, now or when it is free."""
-        if p.busy:
-            p.tasks.append(None)
-        else:
-            self._send_own(p)
-            self._flush(p)
-
-    def _send_own(self, p: Process) -> None:
-        if self._traffic.wake(p):
-            self.wake(p)
+        pause = self._think() if delay is None else delay
+        scheduler.at(scheduler.now + pause, self._application.due, p)
 
     def post(
         self, p: Process, to: str | tuple[str, ...], note: Any = None, size: int | None = None
     ) -> None:
         mid = p.sent = p.sent + 1
-        if size is None:
-            size = self._payload
+        now = self._tally.last_progress = self._scheduler.now
         job = self._job_share > 0 and self.random() < self._job_share
-        now = self._last_progress = self._scheduler.now
-        message = Message(p, mid, now, size, job, note)
-        if to.__class__ is str:
-            self._copies += 1
-            p.waiting += to != p.name
-        else:
-            message.copies = {name: Copy() for name in to}
-            self._copies += len(message.copies)
-            p.waiting += len(message.copies) - (p.name in message.copies)
+        message = Message(p, mid, now, self._payload if size is None else size, job, note)
+        names = (to,) if isinstance(to, str) else to
+        if len(names) > 1:
+            message.copies = {name: Copy() for name in names}
+        self._tally.sent(p, names)
         if self._recorder is not None:
-            self._recorder.send(p, message, (to,) if isinstance(to, str) else to)
-        if self._open is not None:
-            for name in (to,) if isinstance(to, str) else to:
-                self._open[p.name, name] = self._open.get((p.name, name), 0) + 1
+            self._recorder.send(p, message, names)
         p.endpoint.send(to, message)
 
     def _flush(self, p: Process, resend: bool = False) -> None:
@@ -254,29 +196,20 @@ class Simulation(Stage):
                 message = packet[shape.payload]
                 copy = message if message.copies is None else message.copies[name]
                 if copy.state == SENT:
-                    copy.state = RELEASED
-                    p.waiting -= 1
-                    if message.sent != now:
-                        self._held_at_sender.add(now - message.sent)
-                    p.transit += 1
-                    if p.transit > p.max_transit:
-                        p.max_transit = p.transit
-                    pair = p.pairs[name] = p.pairs.get(name, 0) + 1
-                    if pair > p.max_pair:
-                        p.max_pair = pair
+                    self._tally.released(p, name, message, copy, now)
                 elif resend and copy.left > now - self._period:
                     continue
                 else:
                     again = True
-                    self._retransmissions += 1
-                self._payload_bytes += message.size
+                    self._tally.retransmissions += 1
+                self._tally.payload_bytes += message.size
             shape.count += 1
             q = self._by_name[name]
             size = stamp = 0
             if shape.weigh:
                 size = shape.metadata(packet)
                 if shape.varies:
-                    self._metadata_bytes += size
+                    self._tally.metadata_bytes += size
                 if self._recorder is not None:
                     stamp = self._recorder.departs(p, q, packet, shape, size, again)
                 if shape.payload:
@@ -298,7 +231,7 @@ class Simulation(Stage):
         """
         scheduler = self._scheduler
         now = scheduler.now
-        quiet = now - self._last_progress > self.config.patience * self._period
+        quiet = now - self._tally.last_progress > self.config.patience * self._period
         if p.endpoint.idle or (quiet and not self._carrier.timeline.pending):
             p.ticking = False
             return
@@ -313,22 +246,14 @@ class Simulation(Stage):
 
     def _arrive(self, p: Process, q: Process, packet: Packet, stamp: int) -> None:
         """A packet of p arrives at q."""
-        now = self._last_arrival = self._scheduler.now
+        now = self._tally.last_arrival = self._scheduler.now
         shape = self._shapes[packet.__class__]
         again = False
         if shape.payload:
             message = packet[shape.payload]
             copy = message if message.copies is None else message.copies[q.name]
             if copy.state == RELEASED:
-                copy.state = RECEIVED
-                copy.at = now
-                q.buffer += 1
-                p.transit -= 1
-                pair = p.pairs[q.name] - 1
-                if pair:
-                    p.pairs[q.name] = pair
-                else:
-                    del p.pairs[q.name]
+                self._tally.received(p, q, copy, now)
             else:
                 again = True
         if self._recorder is not None:
@@ -338,7 +263,7 @@ class Simulation(Stage):
         except RemoteProtocolError:
             if not self.config.allow_worse_network:
                 raise
-            self._refused += 1
+            self._tally.refused += 1
         if q.buffer > q.max_buffer:
             q.max_buffer = q.buffer
         self._flush(q)
@@ -347,111 +272,30 @@ class Simulation(Stage):
         """The endpoint of p delivers a message; we are inside its `receive` or `send`."""
         message: Message = delivery[2]
         copy = message if message.copies is None else message.copies[p.name]
-        state = copy.state
         if self._recorder is not None:
             self._recorder.deliver(p, message)
-        if state == DELIVERED:
-            self._duplicates += 1
-            return
-        copy.state = DELIVERED
-        now = self._last_progress = self._scheduler.now
-        self._deliveries += 1
-        self._latency.add(now - message.sent)
-        if state == RECEIVED:
-            p.buffer -= 1
-            if copy.at != now:
-                self._held_at_receiver.add(now - copy.at)
-        else:
-            self._to_self += 1
-        if self._open is not None:
-            self._close(message.origin.name, p.name)
-        if self._works:
-            if p.busy:
-                p.tasks.append(message)
-            else:
-                self._handle(p, message)
-        elif self._traffic.reacts:
-            self._traffic.react(p, message, delivery[0])
-
-    def _close(self, source: str, destination: str) -> None:
-        assert self._open is not None
-        left = self._open[source, destination] - 1
-        if left:
-            self._open[source, destination] = left
-        else:
-            del self._open[source, destination]
+        if self._tally.delivered(p, message, copy, self._scheduler.now):
+            if self._application.takes_time:
+                self._application.delivered(p, message)
+            elif self._traffic.reacts:
+                self._traffic.react(p, message, delivery[0])
 
     def _dropped(self, p: Process, q: Process, packet: Packet) -> None:
         if self._recorder is not None:
             self._recorder.drop(p, q, packet, self._shapes[packet.__class__])
 
-    def _strike(self, fault: Fault, *_: Any) -> None:
-        if self._recorder is not None:
-            self._recorder.fault(fault)
-        self._carrier.strike(fault)
-
-    # -- the application at work -------------------------------------------------
-
-    def _handle(self, p: Process, message: Message) -> None:
-        """A free process takes up a message."""
-        takes = self._handling()
-        if takes:
-            p.busy = True
-            self._scheduler.at(self._scheduler.now + takes, self._handled, p, message)
-        else:
-            self._follow_up(p, message)
-
-    def _handled(self, p: Process, message: Message, *_: Any) -> None:
-        p.busy = False
-        self._last_work = self._scheduler.now
-        self._follow_up(p, message)
-        self._go_on(p)
-
-    def _follow_up(self, p: Process, message: Message) -> None:
-        """What comes after the handling: the message's job, or the reaction to it."""
-        if not message.job:
-            if self._traffic.reacts:
-                self._traffic.react(p, message, message.origin.name)
-            return
-        now = self._scheduler.now
-        p.busy = self._job_blocks
-        self._job_start.add(now)
-        self._job_delay.add(now - message.sent)
-        if self._recorder is not None:
-            self._recorder.job(p, message, "job_start")
-        self._scheduler.at(now + self._job_length(), self._job_over, p, message)
-
-    def _job_over(self, p: Process, message: Message, *_: Any) -> None:
-        self._last_work = self._scheduler.now
-        if self._recorder is not None:
-            self._recorder.job(p, message, "job_end")
-        if self._job_blocks:
-            p.busy = False
-        if self._traffic.reacts:
-            self._traffic.react(p, message, message.origin.name)
-        self._go_on(p)
-
-    def _go_on(self, p: Process) -> None:
-        """Take up what has waited, up to the next thing that takes time."""
-        while p.tasks and not p.busy:
-            task = p.tasks.popleft()
-            if task is None:
-                self._send_own(p)
-            else:
-                self._handle(p, task)
-        self._flush(p)
-
     # -- at the end --------------------------------------------------------------
 
     def _summary(self) -> Summary:
         config = self.config
+        tally = self._tally
         carrier = self._carrier
         messages = sum(p.sent for p in self.processes)
-        received = self._deliveries - self._to_self
+        received = tally.deliveries - tally.to_self
         released = received + sum(p.transit + p.buffer for p in self.processes)
         packets: dict[str, int] = {}
         control = 0
-        metadata = self._metadata_bytes
+        metadata = tally.metadata_bytes
         for shape in self._shapes.values():
             packets[shape.kind] = packets.get(shape.kind, 0) + shape.count
             control += 0 if shape.payload else shape.count
@@ -463,36 +307,29 @@ class Simulation(Stage):
             seed=config.seed,
             fifo_channels=config.fifo(),
             messages=messages,
-            copies=self._copies,
-            deliveries=self._deliveries,
-            duplicates=self._duplicates,
-            undelivered=explain(
-                config,
-                self._copies - self._deliveries,
-                self._open or {},
-                carrier,
-                self.processes,
-                self._cut_short,
-            ),
-            simulated_ns=max(self._last_arrival, self._last_progress, self._last_work),
-            execution_ns=max(self._last_progress, self._last_work),
+            copies=tally.copies,
+            deliveries=tally.deliveries,
+            duplicates=tally.duplicates,
+            undelivered=explain(config, tally, carrier, self.processes, self._cut_short),
+            simulated_ns=max(tally.last_arrival, tally.last_progress, tally.last_work),
+            execution_ns=max(tally.last_progress, tally.last_work),
             events=self._scheduler.scheduled,
             packets=dict(sorted(packets.items())),
-            retransmissions=self._retransmissions,
+            retransmissions=tally.retransmissions,
             lost=carrier.lost,
             duplicated=carrier.duplicated,
-            refused=self._refused,
-            payload_bytes=self._payload_bytes,
+            refused=tally.refused,
+            payload_bytes=tally.payload_bytes,
             metadata_bytes=metadata,
             control_per_message=control / messages if messages else 0.0,
-            latency=self._latency.times(),
-            held_at_sender=self._held_at_sender.times(released),
-            held_at_receiver=self._held_at_receiver.times(received),
+            latency=tally.latency.times(),
+            held_at_sender=tally.held_at_sender.times(released),
+            held_at_receiver=tally.held_at_receiver.times(received),
             max_in_transit=max(p.max_transit for p in self.processes),
             max_in_transit_per_pair=max(p.max_pair for p in self.processes),
             max_send_buffer=max(p.max_waiting for p in self.processes),
             max_receive_buffer=max(p.max_buffer for p in self.processes),
-            jobs=self._job_start.count,
-            job_start=self._job_start.times(),
-            job_delay=self._job_delay.times(),
+            jobs=tally.job_start.count,
+            job_start=tally.job_start.times(),
+            job_delay=tally.job_delay.times(),
         )

@@ -16,6 +16,7 @@ from .config import Config
 from .network import Carrier
 from .process import Process
 from .summary import Undelivered
+from .tally import Tally
 
 __all__ = ["explain"]
 
@@ -24,13 +25,13 @@ _EXAMPLES = 3
 
 def explain(
     config: Config,
-    copies: int,
-    open_pairs: Mapping[tuple[str, str], int],
+    tally: Tally,
     carrier: Carrier,
     processes: Sequence[Process],
     cut_short: bool,
 ) -> Undelivered | None:
-    """Judge a run that ended with so many copies undelivered."""
+    """Judge a run that is over."""
+    copies = tally.copies - tally.deliveries
     if not copies:
         return None
     protocol = protocols.describe(config.protocol)
@@ -46,7 +47,7 @@ def explain(
     if reasons:
         return Undelivered(copies=copies, unavoidable=True, reasons=tuple(reasons))
     lasting = carrier.timeline.lasting()
-    across, stranded, unexplained = _sort_out(open_pairs, carrier, processes)
+    across, stranded, unexplained = _sort_out(tally.undelivered or {}, carrier, processes)
     if lasting and not unexplained:
         if across:
             reasons.append(f"{across} were sent across links that never came back")

@@ -133,15 +133,25 @@ def most_messages(size: int) -> int:
 # -- writing ---------------------------------------------------------------------
 
 
+ACK_MOST = 128
+"""The most bytes of an ack."""
+
+
 def put_ack(ranges: Sequence[Sequence[int]]) -> bytes:
-    """The ranges of the datagrams that arrived, in ascending order."""
+    """The datagrams that arrived, in ascending ranges; the oldest are left out if need be."""
     low, high = ranges[-1]
-    parts = [b"\x01", put(high), put(high - low), put(len(ranges) - 1)]
+    head = b"\x01" + put(high) + put(high - low)
+    rest: list[bytes] = []
+    size = len(head) + 1
     for k in range(len(ranges) - 2, -1, -1):
         below = low
         low, high = ranges[k]
-        parts += (put(below - high - 2), put(high - low))
-    return b"".join(parts)
+        part = put(below - high - 2) + put(high - low)
+        size += len(part)
+        if size > ACK_MOST:
+            break
+        rest.append(part)
+    return b"%b%b%b" % (head, put(len(rest)), b"".join(rest))
 
 
 def put_obituary(name: str, incarnation: int) -> bytes:

@@ -99,29 +99,40 @@ class Outbound:
 
     # -- filling a datagram ---------------------------------------------------
 
-    def fill(self, space: int, parts: list[bytes], items: list[Any]) -> int:
+    def fill(self, space: int, full: int, parts: list[bytes], items: list[Any]) -> int:
         """Put as much as fits into `space` bytes; returns how many bytes that is.
 
         What was put in is added to `parts` as bytes and to `items` as what it was.
+        `full` is what every datagram has room for: longer messages are cut up.
         """
         used = 0
-        if self._resend:
-            used = self._refill(space, parts, items)
-        while self._head < len(self._queue) and not self._resend:
-            room = min(self.peer_messages - self._flying_messages, most_messages(used) - len(items))
-            if room <= 0 or self._flying_bytes >= self.peer_bytes:
-                break
-            size = self._put_new(space - used, room, parts, items)
-            if not size:
-                if not items and not self._resend:
-                    self._cut_up(space)
-                    used += self._refill(space - used, parts, items)
-                break
-            used += size
-        return used
+        while True:
+            if self._resend:
+                used += self._refill(space - used, parts, items)
+                if self._resend:
+                    return used
+            while self._head < len(self._queue):
+                room = self.peer_messages - self._flying_messages
+                if room <= 0 or self._flying_bytes >= self.peer_bytes:
+                    return used
+                if len(self._queue[self._head][3]) > full - RUN_HEAD:
+                    self._cut_up(full - PIECE_HEAD)
+                    break
+                light = most_messages(used) - len(items)
+                size = self._put_new(space - used, room, light, parts, items)
+                if not size:
+                    return used
+                used += size
+            else:
+                return used
 
-    def _put_new(self, space: int, room: int, parts: list[bytes], items: list[Any]) -> int:
-        """One run from the head of the queue, as long as possible; 0 if nothing fits."""
+    def _put_new(
+        self, space: int, room: int, light: int, parts: list[bytes], items: list[Any]
+    ) -> int:
+        """One run from the head of the queue, as long as possible; 0 if nothing fits.
+
+        `room` is how many messages the peer takes, `light` how many short ones.
+        """
         queue, head = self._queue, self._head
         length = len(queue[head][3])
         space -= RUN_HEAD
@@ -144,10 +155,9 @@ class Outbound:
             count = min(len(chunk), space // (length + each))
         else:
             each += _width(max(lengths))
-            ends = list(accumulate([n + each for n in lengths]))
-            count = bisect_right(ends, space)
+            count = bisect_right(list(accumulate([n + each for n in lengths])), space)
         if length < 16 or not even:
-            count = _light_enough(lengths, count, room)
+            count = _light_enough(lengths, count, light)
         if not count:
             return 0
         if count < len(chunk):
@@ -173,21 +183,19 @@ class Outbound:
             del self._queue[: self._head]
             self._head = 0
 
-    def _cut_up(self, space: int) -> None:
+    def _cut_up(self, size: int) -> None:
         """Make parts of the message at the head of the queue, too long for a datagram."""
         message = self._queue[self._head]
-        size = space - PIECE_HEAD
         count = -(-len(message[3]) // size)
         self._resend.extend([Fragment(message, k, count, size) for k in range(count)])
         self._note(message[1], 1, len(message[3]))
         self._advance(1)
 
     def _refill(self, space: int, parts: list[bytes], items: list[Any]) -> int:
-        """From what is to leave again: as many runs as it takes."""
+        """From what is to leave again, and parts: as many frames as it takes."""
         resend = self._resend
         used = 0
-        room = most_messages(0)
-        while resend and len(items) < room:
+        while resend:
             item = resend[0]
             if item.__class__ is Fragment:
                 if item[0][1] > self.acked:
@@ -201,7 +209,7 @@ class Outbound:
             elif item[1] <= self.acked:
                 resend.popleft()
             else:
-                run = self._next_run(space - used, room - len(items))
+                run = self._next_run(space - used, most_messages(used) - len(items))
                 if not run:
                     break
                 per = self._permits and run[0][4]
@@ -211,18 +219,20 @@ class Outbound:
                 used += len(part)
         return used
 
-    def _next_run(self, space: int, room: int) -> list[_Packet]:
+    def _next_run(self, space: int, light: int) -> list[_Packet]:
         """Messages from the head of `resend` that can share a frame."""
         resend = self._resend
         run: list[_Packet] = []
-        size = RUN_HEAD
-        while resend and len(run) < room:
+        size = 0
+        while resend:
             message = resend[0]
-            # Twelve bytes are the most that numbers and lengths take in arrays.
-            size += len(message[3]) + 12
-            if message.__class__ is Fragment or size > space + (0 if run else 12):
+            if message.__class__ is Fragment or len(run) >= light + size // 16:
                 break
             if run and (message[2] != run[-1][1] or message[4:] != run[-1][4:]):
+                break
+            size += len(message[3])
+            # Twelve bytes are the most that a message takes in the arrays of a run.
+            if RUN_HEAD + size + 12 * len(run) > space:
                 break
             run.append(resend.popleft())
         return run
@@ -232,11 +242,11 @@ def _width(n: int) -> int:
     return 1 if n < 1 << 8 else 2 if n < 1 << 16 else 4 if n < 1 << 32 else 8
 
 
-def _light_enough(lengths: list[int], count: int, room: int) -> int:
+def _light_enough(lengths: list[int], count: int, light: int) -> int:
     """As many short messages as a reader will take (`most_messages`)."""
     size = 0
     for k in range(count):
-        if k >= 64 + size // 16 or k >= room:
+        if k >= light + size // 16:
             return k
         size += lengths[k]
     return count
