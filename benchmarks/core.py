@@ -1,6 +1,7 @@
 """What a message costs in each protocol, from send to permit.
 
     python benchmarks/core.py [--protocol P ...] [--processes N ...]
+    python benchmarks/core.py --phases
 
 Every process has 8 correspondents. Ten processes at a time send one message to
 each of theirs, so that messages cross; then all packets are carried, in rounds,
@@ -16,7 +17,11 @@ the machine may be shared. What is printed is
     steps   lines of Python executed inside causewire.core per message: the same
             on every machine (a run of its own, as counting is slow)
 
-A row is left out where a turn of everybody would take longer than is bearable.
+With --phases: nanoseconds of `fifo`, `csps` and `sps` for each step of the cycle, in
+which one process sends 2,000 messages to its 8 correspondents and gets an ack for
+each, so that all but the first are flagged and each of these has its permit.
+
+A row is left out where the warm-up alone takes longer than is bearable.
 """
 
 from __future__ import annotations
@@ -32,12 +37,16 @@ from typing import Any
 from causewire import protocols
 from causewire.core import endpoint as core
 from causewire.core.endpoint import Endpoint, Outgoing
+from causewire.core.fifo import Ack
+from causewire.core.hybrid import Permit
 from causewire.core.newtop import Newtop
 
 CORRESPONDENTS = 8
 AT_ONCE = 10
-BEARABLE = 15.0
-"""Seconds that a turn of everybody may take."""
+WARM_UP = 6
+"""Turns of everybody before anything is measured: logs grow up to some size."""
+BEARABLE = 60.0
+"""Seconds that these may take."""
 
 CORE = core.__file__.rpartition("/")[0]
 
@@ -155,16 +164,49 @@ class Bench:
         return spent / delivered * 1e6
 
     def warmed_up(self, name: str) -> System | None:
-        """A system in which everybody has sent, unless that takes too long."""
+        """A system in which everybody has heard of everybody, unless that takes too long."""
         if protocols.describe(name).fixed_group and self.processes > 200:
             return None  # vectors and matrices for each of them: not bearable, and not small
         system = System(name, self.processes)
         started = time.process_time()
-        for done in range(1, self.blocks + 1):
+        for _ in range(WARM_UP * self.blocks):
             system.cycle(1)
-            if (time.process_time() - started) / done * self.blocks > BEARABLE:
+            if time.process_time() - started > BEARABLE:
                 return None
         return system
+
+
+def phases(protocol: str) -> dict[str, float]:
+    """Nanoseconds for each step of the cycle, the best of many."""
+    best: dict[str, float] = {}
+    names = [f"p{k}" for k in range(CORRESPONDENTS)]
+
+    def timed(phase: str, calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
+        started = time.process_time()
+        for call, arguments in calls:
+            call(*arguments)
+        spent = (time.process_time() - started) / len(calls) * 1e9
+        best[phase] = min(spent, best.get(phase, spent))
+
+    gc.disable()
+    for _ in range(30):
+        sender = protocols.create(protocol, "sender")
+        peers = {name: protocols.create(protocol, name) for name in names}
+        timed("send", [(sender.send, (names[k % len(names)], b"payload")) for k in range(2000)])
+        messages = sender.take_packets()
+        timed("receive", [(peers[to].receive, ("sender", packet)) for to, packet in messages])
+        timed("ack", [(sender.receive, (to, Ack(packet[1]))) for to, packet in messages])
+        if protocol != "fifo":
+            permits = [(to, Permit(packet[1])) for to, packet in messages]
+            timed("permit", [(peers[to].receive, ("sender", permit)) for to, permit in permits])
+        timed("take", [(sender.take_packets, ())] * 2000)
+        timed("call", [(nothing, ("sender", None))] * 2000)
+    gc.enable()
+    return best
+
+
+def nothing(_source: str, _packet: object) -> None:
+    """What it costs the benchmark to call anything at all."""
 
 
 def main() -> None:
@@ -177,7 +219,13 @@ def main() -> None:
     parser.add_argument("--protocol", action="append", choices=sound, help="default: all")
     parser.add_argument("--processes", type=int, action="append", help="default: 10 to 10,000")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--phases", action="store_true", help="where the time of a cycle goes")
     args = parser.parse_args()
+    if args.phases:
+        for name in ("fifo", "csps", "sps"):
+            spent = phases(name)
+            print(f"{name:6}" + "".join(f"{phase:>9} {ns:5.0f}" for phase, ns in spent.items()))
+        return
     names = args.protocol or sound
     if "fifo" not in names:
         names.append("fifo")

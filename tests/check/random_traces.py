@@ -88,28 +88,28 @@ def random_run(rng: random.Random, run: str, *, causal: bool, steps: int | None 
 
 def plant(rng: random.Random, events: list[Event]) -> Planted | None:
     """Spoil a causal run in place: deliver something too late, or not at all."""
-    to = {(e.origin, e.mid): e.peers for e in events if e.kind == "send"}
-    past = _pasts(events)
-    pairs = []
-    for k, a in enumerate(events):
-        if a.kind != "deliver":
-            continue
-        for j in range(k + 1, len(events)):
+    deliveries = [k for k, e in enumerate(events) if e.kind == "deliver"]
+    rng.shuffle(deliveries)
+    for k in deliveries:
+        a = events[k]
+        # Without this delivery, what still depends on the message?
+        past = _pasts(events[:k] + events[k + 1 :])
+        later = [
+            j
+            for j in range(k + 1, len(events))
+            if events[j].kind == "deliver"
+            and events[j].process == a.process
+            and (a.origin, a.mid) in past[events[j].origin, events[j].mid]
+        ]
+        if later:
+            j = rng.choice(later)
             b = events[j]
-            if b.kind == "deliver" and b.process == a.process:
-                if (a.origin, a.mid) in past[b.origin, b.mid]:
-                    pairs.append((k, j))
-    if not pairs:
-        return None
-    k, j = rng.choice(pairs)
-    a, b = events[k], events[j]
-    assert a.process in to[a.origin, a.mid]
-    if rng.random() < 0.3:
-        del events[k]
-    else:
-        mine = [i for i in range(k, j + 1) if events[i].process == a.process]
-        _rotate(events, mine)
-    return Planted(a.run, a.process, (a.origin, a.mid), (b.origin, b.mid))
+            if rng.random() < 0.3:
+                del events[k]
+            else:
+                _rotate(events, [i for i in range(k, j + 1) if events[i].process == a.process])
+            return Planted(a.run, a.process, (a.origin, a.mid), (b.origin, b.mid))
+    return None
 
 
 def spoil(rng: random.Random, events: list[Event]) -> None:

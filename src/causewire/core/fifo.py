@@ -330,10 +330,12 @@ class Unordered(Endpoint):
     __slots__ = ()
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
-        names = destinations(to)
+        names = (to,) if isinstance(to, str) and to else destinations(to)
         mid = self._mid = self._mid + 1
-        message = Datagram(mid, payload)
-        self._packets.extend((name, message) for name in names if name != self.me)
+        message = _new(Datagram, ("msg", mid, payload))
+        for name in names:
+            if name != self.me:
+                self._packets.append((name, message))
         if self.me in names:
             self._deliver(self.me, mid, payload)
         return mid

@@ -50,7 +50,7 @@ PIECE = 0x18
 # Flags of MESSAGES; PIECE has the first of them only.
 PER, EVEN, NEXT = 1, 2, 4
 
-RUN_HEAD = 1 + 4 + 8 + 8 + 2
+RUN_HEAD = 1 + 4 + 8 + 8 + 4
 """The most bytes that a run takes beside its arrays and payloads."""
 
 _WIDTHS = "BHIQ"

@@ -96,11 +96,13 @@ class Window:
 class Sent:
     """A datagram that is under way."""
 
-    __slots__ = ("control", "items", "obituaries", "size", "time")
+    __slots__ = ("control", "eliciting", "items", "obituaries", "size", "time")
 
-    def __init__(self, time: float, size: int) -> None:
+    def __init__(self, time: float) -> None:
         self.time = time
-        self.size = size
+        self.size = 0
+        self.eliciting = False
+        """Whether it is to be acknowledged; only then it counts as under way."""
         self.items: list[Any] = []
         """Messages and fragments that were in it."""
         self.control = False
