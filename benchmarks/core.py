@@ -31,6 +31,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from itertools import cycle, islice
 from types import FrameType
 from typing import Any
 
@@ -67,15 +68,14 @@ class System:
             else:
                 to = [[other for other in names if other != name]]
             self.bursts.append((name, endpoint, to))
+        self.turns = cycle(self.bursts)
 
     def cycle(self, blocks: int) -> int:
         """Full cycles, `blocks` times ten processes; returns the deliveries."""
         delivered = 0
-        size = len(self.bursts)
-        for block in range(blocks):
+        for _ in range(blocks):
             wire: list[tuple[str, list[Outgoing]]] = []
-            for k in range(block * AT_ONCE, (block + 1) * AT_ONCE):
-                name, endpoint, burst = self.bursts[k % size]
+            for name, endpoint, burst in islice(self.turns, AT_ONCE):
                 for to in burst:
                     endpoint.send(to, b"payload")
                 wire.append((name, endpoint.take_packets()))

@@ -11,6 +11,7 @@ nothing.
 
 from .reader import Trace, TraceBatch, open_trace, trace_of
 from .schema import DELIVER, NAMES, RECEIVE, RELEASE, SEND, Event, TraceError, arrow_schema
+from .shiviz import ShivizLog, read_shiviz, write_shiviz
 from .writer import TraceWriter, open_writer, write_trace
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "RELEASE",
     "SEND",
     "Event",
+    "ShivizLog",
     "Trace",
     "TraceBatch",
     "TraceError",
@@ -27,6 +29,8 @@ __all__ = [
     "arrow_schema",
     "open_trace",
     "open_writer",
+    "read_shiviz",
     "trace_of",
+    "write_shiviz",
     "write_trace",
 ]

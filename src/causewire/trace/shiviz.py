@@ -1,0 +1,428 @@
+r"""ShiViz logs: vector-clock text, read as traces and written from them.
+
+ShiViz draws what GoVector and its relatives log: free text in which a regular
+expression with the named groups `host`, `clock` (a JSON object from hosts to
+numbers) and `event` finds the events. GoVector's own form has two lines an event:
+
+    alice {"alice":3, "bob":1}
+    sending hello
+
+An event's own entry counts the events of its host: 1, 2, 3, ... Several runs in
+a file are separated by lines that a second expression matches, whose group
+`trace` names the run that follows.
+
+**Written** logs have an event for each `send` and `deliver` row (or for other
+kinds too, if asked), with clocks that follow these rows alone, and a text such
+as `send {"origin":"alice","mid":1,"peers":["bob"]}`. Read back, they give the
+same messages, sent and delivered in the same order. ShiViz opens them with its
+default expression; `DELIMITER` is what to enter for several runs. A delivery
+that came too late has no arrow in ShiViz's picture: its clock brings nothing
+new. (This is why ShiViz cannot show a violation, and `causewire draw` can.)
+
+**Read** logs are of three sorts, and `ShivizLog.messages` says which:
+
+  `text`    Ours: the text of the events tells what they are.
+  `names`   The expression has groups `send` and `deliver` that capture the name
+            of the message that an event sends or delivers, and perhaps `to`,
+            its destinations (names, separated by commas or spaces). Without
+            `to`, a message counts as sent to those who delivered it. Only the
+            order of each host is taken from the clocks; that they fit the
+            messages is verified.
+  `clocks`  Neither: messages are inferred. An event whose clock shows something
+            new of other hosts has received a message from the latest events that
+            it newly knows, those that no other of them knows; these are sends,
+            to all who learnt from them. The mid is the sender's own entry.
+            An event may deliver several messages, and send one, in that order.
+
+Inferred messages are in causal order by construction: a message that comes after
+others that depend on it brings nothing new, so its arrival cannot be told from
+an internal event. Such a trace can be drawn and measured; a check of it proves
+nothing. To check somebody's log, let the expression name the messages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .schema import DELIVER, SEND, Event, TraceError
+from .writer import partial_name
+
+__all__ = ["DELIMITER", "PATTERN", "ShivizLog", "read_shiviz", "write_shiviz"]
+
+PATTERN = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
+"""ShiViz's default, for GoVector's two lines; as JavaScript has it."""
+
+DELIMITER = r"^=== (?<trace>.*) ===$"
+"""Separates the runs in logs that we write."""
+
+LOCAL = "local"
+"""Kind of the rows for events that neither send nor deliver."""
+
+
+class ShivizLog(NamedTuple):
+    """A log as a trace; `messages` tells how they were found: text, names or clocks."""
+
+    events: list[Event]
+    messages: str
+
+
+class _Entry(NamedTuple):
+    """One event of a log."""
+
+    line: int
+    host: str
+    clock: dict[str, int]
+    text: str
+    groups: dict[str, str | None]
+
+    @property
+    def own(self) -> int:
+        return self.clock[self.host]
+
+
+# -- writing ------------------------------------------------------------------------
+
+
+def write_shiviz(
+    path: str | os.PathLike[str],
+    events: Iterable[Event],
+    *,
+    kinds: Collection[str] | None = (SEND, DELIVER),
+) -> int:
+    """Write rows as a log; returns the number of events written.
+
+    Rows are sorted by Lamport time first, so they have to fit in memory (ShiViz
+    is slow long before that). `kinds` are those to write, None for all.
+    """
+    path = Path(path)
+    rows = [event for event in events if kinds is None or event.kind in kinds]
+    order = {run: k for k, run in enumerate(dict.fromkeys(event.run for event in rows))}
+    rows.sort(key=lambda e: (order[e.run], e.lamport or 0, e.process, e.seq))
+    partial = partial_name(path)
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            for line in _lines(path, rows):
+                file.write(line + "\n")
+        os.replace(partial, path)
+    except TraceError:
+        partial.unlink(missing_ok=True)
+        raise
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be written: {error.strerror}") from None
+    return len(rows)
+
+
+def _lines(path: Path, rows: Iterable[Event]) -> Iterator[str]:
+    run: str | None = None
+    clocks: dict[str, dict[str, int]] = {}
+    sent: dict[tuple[str | None, int | None], dict[str, int]] = {}
+    for event in rows:
+        if event.run != run:
+            run, clocks, sent = event.run, {}, {}
+            if "\n" in run:
+                raise TraceError(path, None, f"a run's name with a line break: {run!r}")
+            yield f"=== {run} ==="
+        host = event.process
+        if not host or re.search(r"\s", host):
+            raise TraceError(path, None, f"ShiViz knows no hosts with white space: {host!r}")
+        clock = clocks.setdefault(host, {})
+        message = event.origin, event.mid
+        if event.kind == DELIVER:
+            if message not in sent:
+                raise TraceError(
+                    path, None, f"{event.origin}:{event.mid} is delivered before it is sent"
+                )
+            for other, known in sent[message].items():
+                clock[other] = max(known, clock.get(other, 0))
+        clock[host] = clock.get(host, 0) + 1
+        if event.kind == SEND:
+            sent.setdefault(message, dict(clock))
+        about = {"origin": event.origin, "mid": event.mid, "peers": event.peers}
+        yield f"{host} {_json(clock)}"
+        yield f"{event.kind} {_json(about)}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- reading ------------------------------------------------------------------------
+
+
+def read_shiviz(
+    path: str | os.PathLike[str],
+    pattern: str = PATTERN,
+    *,
+    delimiter: str | None = DELIMITER,
+    run: str = "",
+) -> ShivizLog:
+    """Read a log as a trace; `run` names what comes before the first delimiter.
+
+    Expressions may be written as in JavaScript or as in Python.
+    """
+    path = Path(path)
+    finder = _compiled(path, pattern, ("host", "clock", "event"))
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise TraceError(path, None, "is not text") from None
+    events: list[Event] = []
+    sorts = set()
+    for name, start, part in _runs(path, text, delimiter, run):
+        entries = _entries(path, text, start, part, finder)
+        if not entries:
+            continue
+        ordered = _verified(path, entries)
+        if all(_ours(entry) is not None for entry in entries):
+            sorts.add("text")
+            events += _from_text(name, ordered)
+        elif {"send", "deliver"} <= set(finder.groupindex):
+            sorts.add("names")
+            events += _from_names(path, name, ordered)
+        else:
+            sorts.add("clocks")
+            events += _from_clocks(name, ordered)
+    if not events:
+        raise TraceError(path, None, "the expression matches no events")
+    for sort in ("clocks", "names", "text"):
+        if sort in sorts:
+            return ShivizLog(events, sort)
+    raise AssertionError
+
+
+def _compiled(path: Path, pattern: str, groups: Iterable[str]) -> re.Pattern[str]:
+    python = re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", pattern)
+    try:
+        finder = re.compile(python, re.MULTILINE)
+    except re.error as error:
+        raise TraceError(path, None, f"bad expression {pattern!r}: {error}") from None
+    missing = [group for group in groups if group not in finder.groupindex]
+    if missing:
+        raise TraceError(path, None, f"the expression has no group {', '.join(missing)}")
+    return finder
+
+
+def _runs(
+    path: Path, text: str, delimiter: str | None, first: str
+) -> Iterator[tuple[str, int, str]]:
+    """Name, place and text of each run."""
+    if delimiter is None:
+        yield first, 0, text
+        return
+    finder = _compiled(path, delimiter, ())
+    name, start, number = first, 0, 0
+    for match in finder.finditer(text):
+        yield name, start, text[start : match.start()]
+        number += 1
+        name = match["trace"] if "trace" in finder.groupindex else str(number)
+        start = match.end()
+    yield name, start, text[start:]
+
+
+def _entries(path: Path, text: str, start: int, part: str, finder: re.Pattern[str]) -> list[_Entry]:
+    entries = []
+    line, counted = text.count("\n", 0, start) + 1, 0
+    for match in finder.finditer(part):
+        line += part.count("\n", counted, match.start())
+        counted = match.start()
+        groups = match.groupdict()
+        host = groups["host"] or ""
+        try:
+            clock = json.loads(groups["clock"] or "")
+        except (ValueError, RecursionError):
+            raise TraceError(path, line, f"the clock is not JSON: {groups['clock']}") from None
+        if not (isinstance(clock, dict) and all(type(n) is int for n in clock.values())):
+            raise TraceError(path, line, "the clock must be a JSON object of integers")
+        if host not in clock:
+            raise TraceError(path, line, f"the clock has no entry for its host {host!r}")
+        known = {other: n for other, n in clock.items() if n > 0}
+        entries.append(_Entry(line, host, known or clock, groups["event"] or "", groups))
+    return entries
+
+
+def _verified(path: Path, entries: list[_Entry]) -> list[_Entry]:
+    """The entries in an order that fits their clocks, which make sense.
+
+    The sum of a clock's entries grows along every chain of events.
+    """
+    hosts: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        hosts.setdefault(entry.host, []).append(entry)
+    for host, mine in hosts.items():
+        mine.sort(key=lambda entry: entry.clock.get(host, 0))
+        for number, entry in enumerate(mine, 1):
+            if entry.clock.get(host, 0) != number:
+                raise TraceError(
+                    path,
+                    entry.line,
+                    f"the own entries of {host!r} must be 1, 2, 3, ...: "
+                    f"{entry.clock.get(host, 0)} where {number} was due",
+                )
+    for entry in entries:
+        before = hosts[entry.host][entry.own - 2].clock if entry.own > 1 else {}
+        for other, known in entry.clock.items():
+            if other not in hosts or known > len(hosts[other]):
+                raise TraceError(
+                    path, entry.line, f"the clock knows event {known} of {other!r}, which is absent"
+                )
+        for other, known in before.items():
+            if entry.clock.get(other, 0) < known:
+                raise TraceError(path, entry.line, f"the clock forgets what it knew of {other!r}")
+    return sorted(entries, key=lambda e: (sum(e.clock.values()), e.host))
+
+
+class _Rows:
+    """Makes rows with `seq` and Lamport times of their own."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.events: list[Event] = []
+        self._seq: dict[str, int] = {}
+        self._lamport: dict[str, int] = {}
+        self._sent: dict[tuple[str, int], int] = {}
+
+    def add(
+        self,
+        host: str,
+        kind: str,
+        origin: str | None = None,
+        mid: int | None = None,
+        peers: Iterable[str] = (),
+    ) -> None:
+        lamport = self._lamport.get(host, 0) + 1
+        if origin is not None and mid is not None:
+            if kind == DELIVER:
+                lamport = max(lamport, self._sent.get((origin, mid), 0) + 1)
+            elif kind == SEND:
+                self._sent.setdefault((origin, mid), lamport)
+        seq = self._seq.get(host, 0)
+        self._seq[host] = seq + 1
+        self._lamport[host] = lamport
+        self.events.append(
+            Event(self.run, host, seq, None, lamport, kind, origin, mid, tuple(peers))
+        )
+
+
+# -- ours ---------------------------------------------------------------------------
+
+_TEXT = re.compile(r"(\S+) (\{.*\})")
+
+
+def _ours(entry: _Entry) -> tuple[str, Mapping[str, Any]] | None:
+    """Kind and message, if the text is one that we write."""
+    match = _TEXT.fullmatch(entry.text.strip())
+    if match is None:
+        return None
+    try:
+        about = json.loads(match[2])
+    except ValueError:
+        return None
+    if not isinstance(about, dict) or about.keys() != {"origin", "mid", "peers"}:
+        return None
+    origin, mid, peers = about["origin"], about["mid"], about["peers"]
+    if not (origin is None or isinstance(origin, str)) or not (mid is None or type(mid) is int):
+        return None
+    if match[1] in (SEND, DELIVER) and (origin is None or mid is None):
+        return None
+    if not isinstance(peers, list) or not all(isinstance(peer, str) for peer in peers):
+        return None
+    return match[1], about
+
+
+def _from_text(run: str, entries: Iterable[_Entry]) -> list[Event]:
+    rows = _Rows(run)
+    for entry in entries:
+        found = _ours(entry)
+        assert found is not None
+        kind, about = found
+        rows.add(entry.host, kind, about["origin"], about["mid"], about["peers"])
+    return rows.events
+
+
+# -- messages with names ----------------------------------------------------------------
+
+
+def _from_names(path: Path, run: str, entries: list[_Entry]) -> list[Event]:
+    sends: dict[str, _Entry] = {}
+    delivered: dict[str, list[str]] = {}
+    for entry in entries:
+        name, got = entry.groups["send"], entry.groups["deliver"]
+        if name is not None and got is not None:
+            raise TraceError(path, entry.line, "an event cannot both send and deliver")
+        if name is not None:
+            if name in sends:
+                raise TraceError(
+                    path, entry.line, f"message {name!r} is sent twice (line {sends[name].line})"
+                )
+            sends[name] = entry
+        elif got is not None:
+            delivered.setdefault(got, []).append(entry.host)
+    rows = _Rows(run)
+    for entry in entries:
+        name, got = entry.groups["send"], entry.groups["deliver"]
+        if name is not None:
+            to = entry.groups.get("to")
+            peers = dict.fromkeys(delivered.get(name, ()) if to is None else _names(to))
+            rows.add(entry.host, SEND, entry.host, entry.own, peers)
+        elif got is not None:
+            if got not in sends:
+                raise TraceError(path, entry.line, f"message {got!r} is never sent")
+            send = sends[got]
+            if entry.clock.get(send.host, 0) < send.own:
+                raise TraceError(
+                    path,
+                    entry.line,
+                    f"message {got!r} is delivered, but the clock knows nothing of its send "
+                    f"(event {send.own} of {send.host!r})",
+                )
+            rows.add(entry.host, DELIVER, send.host, send.own, [send.host])
+        else:
+            rows.add(entry.host, LOCAL)
+    return rows.events
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in re.split(r"[\s,]+", text) if name]
+
+
+# -- messages inferred from clocks ----------------------------------------------------------
+
+
+def _from_clocks(run: str, entries: list[_Entry]) -> list[Event]:
+    known = {(entry.host, entry.own): entry for entry in entries}
+    learnt: dict[tuple[str, int], list[tuple[str, int]]] = {}  # event -> sends that it received
+    to: dict[tuple[str, int], dict[str, None]] = {}  # send -> who learnt from it
+    for entry in entries:
+        before = known[entry.host, entry.own - 1].clock if entry.own > 1 else {}
+        new = [
+            (other, number)
+            for other, number in sorted(entry.clock.items())
+            if other != entry.host and number > before.get(other, 0)
+        ]
+        latest = [
+            event
+            for event in new
+            if not any(
+                known[other].clock.get(event[0], 0) >= event[1] for other in new if other != event
+            )
+        ]
+        learnt[entry.host, entry.own] = latest
+        for event in latest:
+            to.setdefault(event, {})[entry.host] = None
+    rows = _Rows(run)
+    for entry in entries:
+        me = entry.host, entry.own
+        for origin, mid in learnt[me]:
+            rows.add(entry.host, DELIVER, origin, mid, [origin])
+        if me in to:
+            rows.add(entry.host, SEND, *me, to[me])
+        elif not learnt[me]:
+            rows.add(entry.host, LOCAL)
+    return rows.events
