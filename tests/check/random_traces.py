@@ -18,7 +18,9 @@ class Planted:
     second: tuple[str, int]
 
 
-def random_run(rng: random.Random, run: str, *, causal: bool, steps: int | None = None) -> list[Event]:
+def random_run(
+    rng: random.Random, run: str, *, causal: bool, steps: int | None = None
+) -> list[Event]:
     """One run in the order in which it happened, with Lamport times.
 
     A causal run delivers in causal order; the other delivers what it likes.
@@ -43,9 +45,7 @@ def random_run(rng: random.Random, run: str, *, causal: bool, steps: int | None 
 
     def add(p: str, kind: str, origin=None, mid=None, peers=(), after: int = 0) -> None:
         clock[p] = max(clock[p], after) + 1
-        events.append(
-            Event(run, p, seq[p], len(events), clock[p], kind, origin, mid, tuple(peers))
-        )
+        events.append(Event(run, p, seq[p], len(events), clock[p], kind, origin, mid, tuple(peers)))
         seq[p] += rng.randint(1, gap)
 
     def ready(copy) -> bool:

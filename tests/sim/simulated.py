@@ -24,7 +24,7 @@ WORKLOADS: dict[str, workloads.Workload] = {
     "hotspot": workloads.Hotspot(share=0.2),
     "pipeline": workloads.Pipeline(),
     "wide-pipeline": workloads.Pipeline(stages=3),
-    "star": workloads.RequestReply(),
+    "star": workloads.RequestReply(outstanding=3),
     "request-reply": workloads.RequestReply(servers=2, outstanding=3),
     "relay": workloads.Relay(hops=4),
     "microservices": workloads.Microservices(services=DIAMOND),

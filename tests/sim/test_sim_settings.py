@@ -50,7 +50,7 @@ def test_durations(written: int | str, nanoseconds: int) -> None:
 
 @pytest.mark.parametrize("written", [-1, 1.5, True, None, "5", "ms", "-5ms", "5 parsecs", "0.1ns"])
 def test_what_is_no_duration(written: object) -> None:
-    with pytest.raises(SimulationError, match="^latency must be"):
+    with pytest.raises(SimulationError, match=r"^latency must be"):
         duration(written, "latency")
 
 

@@ -25,7 +25,7 @@ Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 def compiled(function: F) -> F:
     """Compile on first use; recompiled in the next process only if it changed."""
     try:
-        return cast(F, numba.njit(forceinline=True)(function))
+        return cast(F, numba.njit(cache=True)(function))
     except RuntimeError:  # no place on this machine where a cache may be kept
         return cast(F, numba.njit(function))
 

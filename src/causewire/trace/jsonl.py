@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .schema import DELIVER, NAMES, SEND, Event, TraceError
+from .schema import DELIVER, NAMES, SEND, Event, TraceError, because
 from .writer import TraceWriter, partial_name
 
 __all__ = ["JsonLinesWriter", "read_jsonl"]
@@ -42,7 +42,7 @@ class JsonLinesWriter(TraceWriter):
             if live:
                 _cut_last_line(self._partial)
         except OSError as error:
-            raise TraceError(path, None, f"cannot be written: {error.strerror}") from None
+            raise TraceError(path, None, f"cannot be written: {because(error)}") from None
 
     def write(self, event: Event) -> None:
         line = _encode(dict(zip(NAMES, event, strict=True)))
@@ -101,7 +101,7 @@ def read_jsonl(path: Path, *, tolerate_cut: bool = False) -> Iterator[Event]:
                     raise TraceError(path, row, "the last line is cut short") from None
                 yield _event(fields, path, row)
     except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror}") from None
+        raise TraceError(path, None, f"cannot be read: {because(error)}") from None
 
 
 def _shown(line: bytes) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .schema import COLUMNS, NAMES, Event, TraceError, arrow_schema
+from .schema import COLUMNS, NAMES, Event, TraceError, arrow_schema, because
 from .writer import TraceWriter, partial_name
 
 __all__ = ["FILE_ROWS", "ROW_GROUP", "ParquetDirectoryWriter", "ParquetWriter", "read_parquet"]
@@ -32,7 +32,7 @@ FILE_ROWS = ROW_GROUP * 64
 """Rows in one file of a directory."""
 
 _PEERS = "peers.list.element"
-_DICTIONARIES = [_PEERS if c.name == "peers" else c.name for c in COLUMNS if "string" in c.type]
+_DICTIONARIES = [*(c.name for c in COLUMNS if c.type == "string"), _PEERS]
 _DELTAS = {c.name: "DELTA_BINARY_PACKED" for c in COLUMNS if c.type.startswith("int")}
 
 
@@ -55,8 +55,7 @@ class ParquetWriter(TraceWriter):
                 store_schema=False,
             )
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise TraceError(path, None, f"cannot be written: {reason}") from None
+            raise TraceError(path, None, f"cannot be written: {because(error)}") from None
 
     def write(self, event: Event) -> None:
         self._buffer.append(event)
@@ -96,7 +95,7 @@ class ParquetDirectoryWriter(TraceWriter):
             shutil.rmtree(self._partial, ignore_errors=True)
             self._partial.mkdir()
         except OSError as error:
-            raise TraceError(path, None, f"cannot be written: {error.strerror}") from None
+            raise TraceError(path, None, f"cannot be written: {because(error)}") from None
         self._parts = 0
         self._part = self._next_part()
 
@@ -129,18 +128,41 @@ class ParquetDirectoryWriter(TraceWriter):
 def read_parquet(path: Path, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
     """The named columns of one file, strings as dictionaries, `rows` at a time.
 
-    Columns that the file may lack and does lack are left out. One core: the
-    caller has better use for the others.
+    Columns that the file may lack and does lack are left out, and `peers` are
+    plain strings where Arrow cannot do better. One core: the caller has better
+    use for the others.
     """
     done = 0
     try:
         with pq.ParquetFile(path, read_dictionary=_DICTIONARIES) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
-            for batch in file.iter_batches(rows, columns=present, use_threads=False):
-                yield batch
-                done += batch.num_rows
+            for group in range(file.num_row_groups):
+                for batch in _read_group(file, path, group, present, rows):
+                    yield batch
+                    done += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise TraceError(path, done + 1, f"damaged from here on: {error}") from None
+
+
+def _read_group(
+    file: pq.ParquetFile, path: Path, group: int, columns: Sequence[str], rows: int
+) -> Iterator[pa.RecordBatch]:
+    """One row group.
+
+    Arrow reads lists of dictionary codes only from one row group at a time, and
+    only if the group's dictionary did not overflow while it was written.
+    """
+    done = 0
+    try:
+        for batch in file.iter_batches(rows, [group], columns, use_threads=False):
+            yield batch
+            done += batch.num_rows
+    except pa.ArrowNotImplementedError:
+        with pq.ParquetFile(path, read_dictionary=_DICTIONARIES[:-1]) as plain:
+            for batch in plain.iter_batches(rows, [group], columns, use_threads=False):
+                skipped = min(done, batch.num_rows)
+                done -= skipped
+                yield batch.slice(skipped)
 
 
 def parquet_schema(path: Path) -> pa.Schema:
@@ -148,8 +170,8 @@ def parquet_schema(path: Path) -> pa.Schema:
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.strerror:
-            raise TraceError(path, None, f"cannot be read: {error.strerror}") from None
+        if isinstance(error, OSError) and error.errno:
+            raise TraceError(path, None, f"cannot be read: {because(error)}") from None
         with path.open("rb") as file:
             begun = file.read(4) == b"PAR1"
         reason = "cut short: its footer is missing" if begun else "not a Parquet file"

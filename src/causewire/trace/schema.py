@@ -18,6 +18,7 @@ Rows that are not about a message leave both empty.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "Event",
     "TraceError",
     "arrow_schema",
+    "because",
 ]
 
 SEND = "send"
@@ -66,6 +68,11 @@ class TraceError(Exception):
     def __str__(self) -> str:
         where = self.file if self.row is None else f"{self.file}: row {self.row}"
         return f"{where}: {self.reason}"
+
+
+def because(error: OSError) -> str:
+    """What the system says, without the path, which we say ourselves."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 class Event(NamedTuple):

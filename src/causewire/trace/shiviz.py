@@ -49,7 +49,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .schema import DELIVER, SEND, Event, TraceError
+from .schema import DELIVER, SEND, Event, TraceError, because
 from .writer import partial_name
 
 __all__ = ["DELIMITER", "PATTERN", "ShivizLog", "read_shiviz", "write_shiviz"]
@@ -96,13 +96,16 @@ def write_shiviz(
 ) -> int:
     """Write rows as a log; returns the number of events written.
 
-    Rows are sorted by Lamport time first, so they have to fit in memory (ShiViz
-    is slow long before that). `kinds` are those to write, None for all.
+    Rows are sorted by Lamport time, if they have one, so they have to fit in
+    memory (ShiViz is slow long before that). `kinds` are those to write, None
+    for all.
     """
     path = Path(path)
     rows = [event for event in events if kinds is None or event.kind in kinds]
     order = {run: k for k, run in enumerate(dict.fromkeys(event.run for event in rows))}
-    rows.sort(key=lambda e: (order[e.run], e.lamport or 0, e.process, e.seq))
+    if all(event.lamport is not None for event in rows):
+        rows.sort(key=lambda e: (e.lamport, e.process, e.seq))
+    rows.sort(key=lambda e: order[e.run])
     partial = partial_name(path)
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
@@ -113,7 +116,7 @@ def write_shiviz(
         partial.unlink(missing_ok=True)
         raise
     except OSError as error:
-        raise TraceError(path, None, f"cannot be written: {error.strerror}") from None
+        raise TraceError(path, None, f"cannot be written: {because(error)}") from None
     return len(rows)
 
 
@@ -170,7 +173,7 @@ def read_shiviz(
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror}") from None
+        raise TraceError(path, None, f"cannot be read: {because(error)}") from None
     except UnicodeDecodeError:
         raise TraceError(path, None, "is not text") from None
     events: list[Event] = []
@@ -217,10 +220,9 @@ def _runs(
         yield first, 0, text
         return
     finder = _compiled(path, delimiter, ())
-    name, start, number = first, 0, 0
-    for match in finder.finditer(text):
+    name, start = first, 0
+    for number, match in enumerate(finder.finditer(text), 1):
         yield name, start, text[start : match.start()]
-        number += 1
         name = match["trace"] if "trace" in finder.groupindex else str(number)
         start = match.end()
     yield name, start, text[start:]
@@ -243,7 +245,7 @@ def _entries(path: Path, text: str, start: int, part: str, finder: re.Pattern[st
         if host not in clock:
             raise TraceError(path, line, f"the clock has no entry for its host {host!r}")
         known = {other: n for other, n in clock.items() if n > 0}
-        entries.append(_Entry(line, host, known or clock, groups["event"] or "", groups))
+        entries.append(_Entry(line, host, known, groups["event"] or "", groups))
     return entries
 
 

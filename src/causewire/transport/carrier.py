@@ -15,13 +15,11 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ..core import fifo, hybrid
-from ..core.endpoint import Blocked, Delivery, Endpoint, Outgoing
+from ..core.endpoint import Blocked, Delivery, Outgoing
 from ..core.registry import create
 from .frames import Run
 
 __all__ = ["Carrier", "Native"]
-
-_new = tuple.__new__
 
 
 class Carrier(ABC):
@@ -84,7 +82,9 @@ class Native(Carrier):
 
     def __init__(self, protocol: str, me: str) -> None:
         self.protocol = protocol
-        self.endpoint: Endpoint = create(protocol, me)
+        endpoint = create(protocol, me)
+        assert isinstance(endpoint, fifo.FifoEndpoint)
+        self.endpoint: fifo.FifoEndpoint[Any] = endpoint
         self.permits = isinstance(self.endpoint, hybrid.HybridEndpoint)
         self.send = self.endpoint.send
         self.take_packets = self.endpoint.take_packets  # type: ignore[method-assign]
@@ -92,15 +92,7 @@ class Native(Carrier):
 
     def receive(self, source: str, run: Run) -> None:
         mids, pid, payloads, per = run
-        receive = self.endpoint.receive
-        if self.permits:
-            for mid, payload in zip(mids, payloads, strict=True):
-                receive(source, _new(hybrid.Message, ("msg", mid, pid, payload, per)))
-                pid = mid
-        else:
-            for mid, payload in zip(mids, payloads, strict=True):
-                receive(source, _new(fifo.Message, ("msg", mid, pid, payload)))
-                pid = mid
+        self.endpoint.receive_run(source, pid, mids, payloads, per)
 
     def acked(self, source: str, mid: int) -> None:
         self.endpoint.receive(source, fifo.Ack(mid))

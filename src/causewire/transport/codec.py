@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core import bss, cykas, fifo, hybrid, ks, mf, newtop, pak, rst
 from ..core.endpoint import Packet, RemoteProtocolError
-from .varint import LARGEST, Malformed, get, get_bytes, put
+from .varint import LARGEST, MalformedError, get, get_bytes, put
 
 __all__ = ["decode", "encode", "kinds"]
 
@@ -90,10 +90,10 @@ def _put(parts: list[bytes], value: Any) -> None:
 
 
 def decode(protocol: str, data: bytes) -> Packet:
-    """The packet in these bytes, well formed; `Malformed` if there is none."""
+    """The packet in these bytes, well formed; `MalformedError` if there is none."""
     classes = _KINDS[protocol]
     if not data or data[0] >= len(classes):
-        raise Malformed("no such kind of packet")
+        raise MalformedError("no such kind of packet")
     made = classes[data[0]]
     fields = []
     at = 1
@@ -101,22 +101,22 @@ def decode(protocol: str, data: bytes) -> Packet:
         field, at = _get(data, at, DEEPEST)
         fields.append(field)
     if at != len(data):
-        raise Malformed("bytes behind a packet")
+        raise MalformedError("bytes behind a packet")
     payload = dict(zip(made.fields, fields, strict=True)).get("payload", b"")
     if type(payload) is not bytes:
-        raise Malformed("a payload that is not bytes")
+        raise MalformedError("a payload that is not bytes")
     make: Callable[..., Packet] = made
     try:
         return make(*fields)
     except RemoteProtocolError as error:
-        raise Malformed(str(error)) from None
+        raise MalformedError(str(error)) from None
 
 
 def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     if at >= len(data):
-        raise Malformed("cut short")
+        raise MalformedError("cut short")
     if not depth:
-        raise Malformed("nested too deeply")
+        raise MalformedError("nested too deeply")
     kind = data[at]
     at += 1
     if kind == NUMBER:
@@ -128,11 +128,11 @@ def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         try:
             return raw.decode(), at
         except UnicodeDecodeError:
-            raise Malformed("not text") from None
+            raise MalformedError("not text") from None
     if kind in (TUPLE, SET):
         count, at = get(data, at)
         if count > len(data) - at:
-            raise Malformed("cut short")
+            raise MalformedError("cut short")
         items = []
         for _ in range(count):
             item, at = _get(data, at, depth - 1)
@@ -148,4 +148,4 @@ def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         return int.from_bytes(raw, "big"), at
     if kind in (FALSE, TRUE):
         return kind == TRUE, at
-    raise Malformed(f"an unknown kind of field, {kind}")
+    raise MalformedError(f"an unknown kind of field, {kind}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from .watch import Reason
+
 __all__ = [
     "Event",
     "MessageBlocked",
@@ -66,13 +68,9 @@ class PeerRefused(NamedTuple):
 
 
 class MessageBlocked(NamedTuple):
-    """A message has been held back for long; `why` says what it waits for, in words."""
+    """Messages have been held back for long; the reason says which, and why, in words."""
 
-    origin: str
-    mid: int
-    destination: str
-    seconds: float
-    why: str
+    reason: Reason
 
 
 class Superseded(NamedTuple):

@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from .varint import LARGEST, Malformed, get, get_bytes, get_text, put, put_text
+from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
 
 __all__ = [
     "Contents",
@@ -66,22 +66,22 @@ class Run(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One of the `count` parts of a message too long for a datagram."""
+    """Part `part` of the `parts` of a message too long for a datagram."""
 
     mid: int
     pid: int
     per: bool
-    index: int
-    count: int
+    part: int
+    parts: int
     data: bytes
 
 
 class Fragment(NamedTuple):
-    """A part of a message, to be sent: bytes from `index * size`, `size` at the most."""
+    """A part of a message, to be sent: bytes from `part * size`, `size` at the most."""
 
     message: tuple[Any, ...]
-    index: int
-    count: int
+    part: int
+    parts: int
     size: int
 
 
@@ -202,7 +202,7 @@ def put_piece(fragment: Fragment, per: bool) -> bytes:
 
 
 def read(data: bytes) -> Contents:
-    """The frames of a datagram; `Malformed` if there is anything wrong with them."""
+    """The frames of a datagram; `MalformedError` if there is anything wrong with them."""
     contents = Contents()
     at, end = 0, len(data)
     left = most_messages(end)
@@ -235,7 +235,7 @@ def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
     elif kind == OBITUARY:
         name, at = get_text(data, at)
         if at + 8 > len(data):
-            raise Malformed("cut short")
+            raise MalformedError("cut short")
         contents.obituaries.append((name, int.from_bytes(data[at : at + 8], "big")))
         at += 8
     elif kind == CLOCK:
@@ -251,14 +251,14 @@ def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
     elif kind == BYE:
         contents.bye = True
     else:
-        raise Malformed(f"an unknown kind of frame, {kind:#x}")
+        raise MalformedError(f"an unknown kind of frame, {kind:#x}")
     return at
 
 
 def _read_mid(data: bytes, at: int) -> tuple[int, int]:
     mid, at = get(data, at)
     if not mid:
-        raise Malformed("messages are numbered from 1")
+        raise MalformedError("messages are numbered from 1")
     return mid, at
 
 
@@ -275,7 +275,7 @@ def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
         low = high - size
         ranges.append((low, high))
     if low < 0:
-        raise Malformed("datagrams are numbered from 0")
+        raise MalformedError("datagrams are numbered from 0")
     return ranges, at
 
 
@@ -285,7 +285,7 @@ def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:
     back, at = get(data, at)
     pid = mid - back - 1
     if pid < 0:
-        raise Malformed("messages are numbered from 1")
+        raise MalformedError("messages are numbered from 1")
     return mid, pid, at
 
 
@@ -293,23 +293,23 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
     count, at = get(data, at)
     mid, pid, at = _read_chain(data, at)
     if not 0 < count <= left:
-        raise Malformed("no messages, or too many of them")
+        raise MalformedError("no messages, or too many of them")
     mids: Sequence[int]
     if kind & NEXT:
         mids = range(mid, mid + count)
     else:
         steps, at = _read_array(data, at, count - 1)
         if not all(steps):
-            raise Malformed("one number for two messages")
+            raise MalformedError("one number for two messages")
         mids = tuple(accumulate(steps, initial=mid))
     if mids[-1] > LARGEST:
-        raise Malformed("a number that is too large")
+        raise MalformedError("a number that is too large")
     payloads: Sequence[bytes]
     if kind & EVEN:
         length, at = get(data, at)
         end = at + length * count
         if end > len(data) or not length:
-            raise Malformed("cut short")
+            raise MalformedError("cut short")
         if count == 1:
             payloads = (data[at:end],)
         else:
@@ -319,7 +319,7 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
         ends = list(accumulate(lengths, initial=at))
         end = ends[-1]
         if end > len(data):
-            raise Malformed("cut short")
+            raise MalformedError("cut short")
         payloads = [data[a:b] for a, b in pairwise(ends)]
     return Run(mids, pid, payloads, bool(kind & PER)), end
 
@@ -332,11 +332,11 @@ def _even(count: int, length: int) -> struct.Struct:
 
 def _read_array(data: bytes, at: int, count: int) -> tuple[Sequence[int], int]:
     if at >= len(data) or data[at] > 3:
-        raise Malformed("cut short, or of no known width")
+        raise MalformedError("cut short, or of no known width")
     k = data[at]
     end = at + 1 + (count << k)
     if end > len(data):
-        raise Malformed("cut short")
+        raise MalformedError("cut short")
     return struct.unpack_from(f">{count}{_WIDTHS[k]}", data, at + 1), end
 
 
@@ -346,5 +346,5 @@ def _read_piece(data: bytes, at: int, kind: int) -> tuple[Piece, int]:
     count, at = get(data, at)
     part, at = get_bytes(data, at, len(data))
     if index >= count or not part:
-        raise Malformed("a part that is none")
+        raise MalformedError("a part that is none")
     return Piece(mid, pid, bool(kind & PER), index, count, part), at

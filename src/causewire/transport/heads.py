@@ -5,12 +5,12 @@ one process and one of another, and **greetings**, by which these find each othe
 
     A -> B   I am A, incarnation a. Who are you?
     B -> A   I am B, incarnation b; I answer A, incarnation a.
-    A -> B   I am A, incarnation a; I answer B, incarnation b.
+    A -> B   I am A, incarnation a; I answer B, incarnation b. We are settled.
 
 Whoever sees his own incarnation answered knows that the other side is alive now,
 since nobody could know the number before: then the session stands. A greeting
-that answers anything else is answered, and changes nothing: recordings of old
-greetings are of no use.
+that answers anything else changes nothing: recordings of old greetings are of no
+use. Every greeting is answered but those that say that all is settled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from .varint import Malformed, get, get_text, put, put_text
+from .varint import MalformedError, get, get_text, put, put_text
 
 __all__ = ["GREETING", "HEAD", "SESSION", "Greeting", "greeting_head", "read_greeting_head"]
 
@@ -35,6 +35,8 @@ class Greeting(NamedTuple):
 
     answers: int
     """The incarnation of the receiver that the sender knows, or 0."""
+    settled: bool
+    """For the sender, the session stands: it needs no answer."""
     protocol: str
     life: int
     """How many times the sender has started, as far as it knows (for traces)."""
@@ -48,21 +50,25 @@ class Greeting(NamedTuple):
     def encode(self) -> bytes:
         numbers = (self.life, self.messages, self.room, self.datagram)
         answers = self.answers.to_bytes(8, "big")
-        return answers + put_text(self.protocol) + b"".join(map(put, numbers))
+        settled = b"\x01" if self.settled else b"\x00"
+        return answers + settled + put_text(self.protocol) + b"".join(map(put, numbers))
 
     @classmethod
     def decode(cls, data: bytes) -> Greeting:
-        if len(data) < 8:
-            raise Malformed("cut short")
-        protocol, at = get_text(data, 8)
+        if len(data) < 9 or data[8] > 1:
+            raise MalformedError("cut short, or neither settled nor not")
+        protocol, at = get_text(data, 9)
         numbers = []
         for _ in range(4):
             n, at = get(data, at)
             numbers.append(n)
         life, messages, room, datagram = numbers
+        if at != len(data):
+            raise MalformedError("bytes behind a greeting")
         if not life or not messages or not room or datagram < 256:
-            raise Malformed("a greeting that leaves no room")
-        return cls(int.from_bytes(data[:8], "big"), protocol, life, messages, room, datagram)
+            raise MalformedError("a greeting that leaves no room")
+        answers = int.from_bytes(data[:8], "big")
+        return cls(answers, data[8] == 1, protocol, life, messages, room, datagram)
 
 
 def greeting_head(source: str, born: int, target: str, number: int) -> bytes:
@@ -78,5 +84,5 @@ def read_greeting_head(data: bytes) -> tuple[str, int, str, int, int]:
     target, at = get_text(data, at + 8)
     number = data[at : at + 8]
     if len(number) < 8:
-        raise Malformed("cut short")
+        raise MalformedError("cut short")
     return source, int.from_bytes(born, "big"), target, int.from_bytes(number, "big"), at + 8

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 
 from .frames import Piece, Run
-from .varint import Malformed
+from .varint import MalformedError
 
 __all__ = ["Inbound"]
 
@@ -26,7 +26,7 @@ class _Assembly:
     def __init__(self, piece: Piece) -> None:
         self.pid = piece.pid
         self.per = piece.per
-        self.count = piece.count
+        self.count = piece.parts
         self.parts: dict[int, bytes] = {}
         self.size = 0
 
@@ -72,7 +72,7 @@ class Inbound:
         for mid, payload in zip(mids, payloads, strict=True):
             if mid > self.tail:
                 if pid < self.tail:
-                    raise Malformed(f"message {mid} cannot be the one after {pid}")
+                    raise MalformedError(f"message {mid} cannot be the one after {pid}")
                 known = early.get(pid)
                 if known is None:
                     early[pid] = Run((mid,), pid, (payload,), per)
@@ -80,7 +80,7 @@ class Inbound:
                     self.bytes += len(payload)
                     new = True
                 elif known.mids[0] != mid:
-                    raise Malformed(f"message {pid} cannot have two successors")
+                    raise MalformedError(f"message {pid} cannot have two successors")
             pid = mid
         self._join()
         return new
@@ -103,13 +103,13 @@ class Inbound:
         if assembly is None:
             assembly = self._pieces[mid] = _Assembly(piece)
             self.messages += 1
-        elif piece[1:3] != (assembly.pid, assembly.per) or piece.count != assembly.count:
-            raise Malformed("parts of one message that do not fit together")
-        if piece.index in assembly.parts:
+        elif piece[1:3] != (assembly.pid, assembly.per) or piece.parts != assembly.count:
+            raise MalformedError("parts of one message that do not fit together")
+        if piece.part in assembly.parts:
             return False
         if assembly.size + len(piece.data) > self._longest:
-            raise Malformed("a message that is longer than allowed")
-        assembly.parts[piece.index] = piece.data
+            raise MalformedError("a message that is longer than allowed")
+        assembly.parts[piece.part] = piece.data
         assembly.size += len(piece.data)
         self.bytes += len(piece.data)
         if len(assembly.parts) == assembly.count:

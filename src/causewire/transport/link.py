@@ -27,11 +27,9 @@ from ..core.registry import create, describe
 from .carrier import Carrier
 from .codec import decode, encode
 from .frames import Run
-from .varint import Malformed, get, put
+from .varint import MalformedError, get, put
 
 __all__ = ["Link"]
-
-_new = tuple.__new__
 
 _PACKET = b"\x00"
 _DELIVERED = b"\x01"
@@ -54,7 +52,7 @@ class Link(Carrier):
         self._due: dict[str, int] = {}
         """What others are to be told of this."""
         self._ready: list[Delivery] = []
-        self.send = self._send  # type: ignore[method-assign, assignment]
+        self.send = self._send
 
     def _send(self, to: str | Collection[str], payload: Any) -> int:
         mid = self.endpoint.send(to, payload)
@@ -63,14 +61,12 @@ class Link(Carrier):
 
     def receive(self, source: str, run: Run) -> None:
         mids, pid, payloads, _ = run
-        for mid, payload in zip(mids, payloads, strict=True):
-            self._fifo.receive(source, _new(fifo.Message, ("msg", mid, pid, payload)))
-            pid = mid
+        self._fifo.receive_run(source, pid, mids, payloads)
         refused: Exception | None = None
         for delivery in self._fifo.take_deliveries():
             try:
                 self._hand_over(delivery.source, delivery.payload)
-            except (Malformed, RemoteProtocolError, LocalProtocolError) as error:
+            except (MalformedError, RemoteProtocolError, LocalProtocolError) as error:
                 refused = error
         self._settle()
         if refused:
@@ -83,7 +79,7 @@ class Link(Carrier):
         elif data[:1] == _PACKET:
             self.endpoint.receive(source, decode(self.protocol, data[1:]))
         else:
-            raise Malformed("neither a packet nor a word of the link")
+            raise MalformedError("neither a packet nor a word of the link")
 
     def _settle(self) -> None:
         """Pass on what the protocol has to say, downward and upward."""

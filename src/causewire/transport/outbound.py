@@ -36,6 +36,7 @@ class Outbound:
         "_queue",
         "_resend",
         "acked",
+        "departed",
         "last",
         "peer_bytes",
         "peer_messages",
@@ -55,6 +56,8 @@ class Outbound:
         """Messages released to this peer, ever."""
         self.last = 0
         """The last message released."""
+        self.departed = 0
+        """The last message that has left in a datagram."""
         self.acked = 0
         """The last message acknowledged by the peer's protocol."""
         self.peer_messages = 0
@@ -96,6 +99,13 @@ class Outbound:
             message = item[0] if item.__class__ is Fragment else item
             if message[1] > acked:
                 self._resend.append(item)
+
+    def clear(self) -> None:
+        """Nothing will leave any more."""
+        self._queue = []
+        self._head = 0
+        self._resend.clear()
+        self._flying.clear()
 
     # -- filling a datagram ---------------------------------------------------
 
@@ -170,6 +180,7 @@ class Outbound:
         return len(part)
 
     def _note(self, last: int, messages: int, size: int) -> None:
+        self.departed = last
         self._flying.append((last, messages, size))
         self._flying_messages += messages
         self._flying_bytes += size
@@ -199,7 +210,7 @@ class Outbound:
             item = resend[0]
             if item.__class__ is Fragment:
                 if item[0][1] > self.acked:
-                    part = put_piece(item, self._permits and item[0][4])  # type: ignore[arg-type]
+                    part = put_piece(item, self._permits and item[0][4])
                     if used + len(part) > space:
                         break
                     parts.append(part)

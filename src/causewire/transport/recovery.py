@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .varint import Malformed
+from .varint import MalformedError
 
 __all__ = ["Recovery", "RoundTrip", "Sent", "Window"]
 
@@ -172,7 +172,7 @@ class Recovery:
         largest = self._largest
         for low, high in ranges:
             if high >= self.next_number:
-                raise Malformed("an ack of a datagram that was never sent")
+                raise MalformedError("an ack of a datagram that was never sent")
             if self._condemned:
                 self._acquit(low, high)
             if not sent:

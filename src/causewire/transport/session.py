@@ -46,7 +46,6 @@ class Session:
         "address",
         "alias",
         "answer",
-        "armed",
         "asked_at",
         "because",
         "bye_due",
@@ -58,7 +57,6 @@ class Session:
         "has_bytes",
         "has_messages",
         "heard_at",
-        "held_since",
         "inbound",
         "incarnation",
         "label",
@@ -69,10 +67,11 @@ class Session:
         "permit",
         "permitted",
         "ping_due",
+        "pinged_at",
+        "progress",
         "received",
         "recovery",
         "silent",
-        "stuck_since",
         "unconfirmed",
         "why_due",
     )
@@ -124,16 +123,13 @@ class Session:
         self.because: Sequence[str] = ()
         """Whom its permits wait for, by its own account."""
         # Times.
-        self.armed: float | None = None
-        """When the transport will look after this session next."""
         self.heard_at = 0.0
+        self.pinged_at = 0.0
         self.asked_at = 0.0
         """Since when it owes an answer, if it does."""
         self.silent = False
-        self.held_since = 0.0
-        """When the protocol last released something to it, if it holds anything."""
-        self.stuck_since = 0.0
-        """When its chain last made progress, if there is a gap in it."""
+        self.progress: tuple[int, int, float, float] | None = None
+        """For `watch`: how far both chains had come, and since when."""
 
     # -- beginning and end ----------------------------------------------------
 
@@ -153,6 +149,15 @@ class Session:
         if greeting.life > 1:
             self.label = f"{self.name}/{greeting.life}"
         return self._opening.tag
+
+    def end(self) -> None:
+        """The peer is gone; what is kept for it goes, too."""
+        self.over = True
+        self.established = False
+        self.inbound = Inbound(0)
+        self.outbound.clear()
+        self.recovery.sent = {}
+        self.unconfirmed.clear()
 
     @property
     def held(self) -> int:

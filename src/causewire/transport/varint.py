@@ -7,7 +7,7 @@ hold a number may be used; we write the shortest.
 
 from __future__ import annotations
 
-__all__ = ["LARGEST", "Malformed", "get", "get_bytes", "get_text", "put", "put_text"]
+__all__ = ["LARGEST", "MalformedError", "get", "get_bytes", "get_text", "put", "put_text"]
 
 LARGEST = (1 << 62) - 1
 """The largest number there is."""
@@ -15,7 +15,7 @@ LARGEST = (1 << 62) - 1
 _SMALL = tuple(bytes((n,)) for n in range(64))
 
 
-class Malformed(Exception):
+class MalformedError(Exception):
     """Bytes that no correct peer would have written."""
 
 
@@ -35,13 +35,13 @@ def get(data: bytes, at: int) -> tuple[int, int]:
     try:
         first = data[at]
     except IndexError:
-        raise Malformed("cut short") from None
+        raise MalformedError("cut short") from None
     if first < 64:
         return first, at + 1
     size = 1 << (first >> 6)
     end = at + size
     if end > len(data):
-        raise Malformed("cut short")
+        raise MalformedError("cut short")
     return int.from_bytes(data[at:end], "big") & ((1 << (8 * size - 2)) - 1), end
 
 
@@ -50,9 +50,9 @@ def get_bytes(data: bytes, at: int, most: int) -> tuple[bytes, int]:
     size, at = get(data, at)
     end = at + size
     if end > len(data):
-        raise Malformed("cut short")
+        raise MalformedError("cut short")
     if size > most:
-        raise Malformed("too long")
+        raise MalformedError("too long")
     return data[at:end], end
 
 
@@ -68,7 +68,7 @@ def get_text(data: bytes, at: int, most: int = 255) -> tuple[str, int]:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        raise Malformed("not text") from None
+        raise MalformedError("not text") from None
     if not text:
-        raise Malformed("an empty name")
+        raise MalformedError("an empty name")
     return text, at

@@ -1,0 +1,230 @@
+"""Where events go from left to right.
+
+Time is drawn to scale where there is room for it. Things that happen at one
+instant at a process (a message is received, delivered, answered) would fall on
+one point, so events of a process keep a distance, and where they crowd the axis
+is stretched, for all processes alike: an instant is at one place everywhere, and
+what is further right happened later. With a scale of zero only the order is left.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND
+from .picture import Picture, message_of
+
+__all__ = ["Axis", "Tick", "place", "readable"]
+
+_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
+_MARKED = (
+    SEND,
+    RELEASE,
+    RECEIVE,
+    DELIVER,
+    "retransmit",
+    "duplicate",
+    "job_start",
+    "job_end",
+    "crash",
+    "restart",
+)
+
+
+class Tick(NamedTuple):
+    """A place on the axis, and what it is called."""
+
+    x: float
+    label: str
+
+
+class Axis:
+    """The places of all rows, and of moments between them."""
+
+    def __init__(
+        self, x: list[float], moments: list[int], places: list[float], width: float
+    ) -> None:
+        self.x = x
+        self.width = width
+        self._moments = moments
+        self._places = places
+
+    def at(self, moment: int) -> float:
+        """The place of a moment: between the rows around it."""
+        moments, places = self._moments, self._places
+        k = bisect_right(moments, moment) - 1
+        if k < 0:
+            return places[0]
+        if k + 1 >= len(moments):
+            return places[-1]
+        share = (moment - moments[k]) / (moments[k + 1] - moments[k])
+        return places[k] + share * (places[k + 1] - places[k])
+
+    def ticks(self, start: int, distance: float) -> tuple[str, list[Tick]]:
+        """Round moments, counted from `start`, not closer than `distance`; and their unit."""
+        if not self._moments:
+            return "", []
+        first, last = self._moments[0] - start, self._moments[-1] - start
+        step = _step((last - first) / max(1.0, self.width / distance))
+        while True:
+            unit = next((size, name) for size, name in _UNITS if size <= step or size == 1)
+            ticks = []
+            moment = -(-first // step) * step
+            while moment <= last:
+                ticks.append(Tick(self.at(moment + start), _decimal(moment, unit[0])))
+                moment += step
+            close = [b.x - a.x for a, b in zip(ticks, ticks[1:], strict=False)]
+            # The axis is stretched here and there: leave out what would be too close.
+            if len(ticks) > 400:
+                step = _step(step + 1)
+                continue
+            if close and min(close) < distance:
+                ticks = _thinned(ticks, distance)
+            return unit[1], ticks
+
+
+def _thinned(ticks: Sequence[Tick], distance: float) -> list[Tick]:
+    kept: list[Tick] = []
+    for tick in ticks:
+        if not kept or tick.x - kept[-1].x >= distance:
+            kept.append(tick)
+    return kept
+
+
+def _step(least: float) -> int:
+    """The next of 1, 2, 5, 10, 20, 50, ..."""
+    power = 1
+    while True:
+        for digit in (1, 2, 5):
+            if digit * power >= least:
+                return digit * power
+        power *= 10
+
+
+def _decimal(value: int, unit: int) -> str:
+    """A number of units, exact, without needless digits."""
+    sign = "-" if value < 0 else ""
+    whole, rest = divmod(abs(value), unit)
+    if not rest:
+        return f"{sign}{whole}"
+    digits = str(rest).zfill(len(str(unit)) - 1).rstrip("0")
+    return f"{sign}{whole}.{digits}"
+
+
+def readable(ns: int) -> str:
+    """A length of time in the unit that suits it, with four digits at most."""
+    for size, name in _UNITS:
+        if abs(ns) >= size or size == 1:
+            digits = 0 if size == 1 else max(0, 4 - len(str(abs(ns) // size)))
+            text = f"{ns / size:.{digits}f}"
+            return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {name}"
+    raise AssertionError("there is a smallest unit")
+
+
+def place(picture: Picture, *, to_scale: bool, width: float, gap: float) -> Axis:
+    """Give every row its place, within `width` if that is possible at all."""
+    times = picture.times()
+    if times is not None and not to_scale and any(times[a] > times[b] for a, b in picture.links()):
+        times = None  # clocks disagree, and only the order is asked for
+    keys = times if times is not None else list(range(len(picture.rows)))
+    layout = _Layout(picture, keys, gap)
+    scale = 0.0
+    if to_scale and times is not None and keys and max(keys) > min(keys):
+        least = layout.width(0.0)
+        low, high = 0.0, width / (max(keys) - min(keys))
+        if least < width:
+            for _ in range(40):
+                scale = (low + high) / 2
+                if layout.width(scale) > width:
+                    high = scale
+                else:
+                    low = scale
+            scale = low
+    x, places = layout.at_scale(scale)
+    total = max([width if to_scale else 0.0, *x])
+    return Axis(x, layout.moments, places, total)
+
+
+class _Layout:
+    """The rows of a picture, ready to be placed at one scale after another."""
+
+    def __init__(self, picture: Picture, keys: Sequence[int], gap: float) -> None:
+        self._gap = gap
+        number = {name: k for k, name in enumerate(picture.processes)}
+        self._process = [number[row.process] for row in picture.rows]
+        self._processes = len(number)
+        self._slot = _slots(picture)
+        self._cause: list[list[int]] = [[] for _ in picture.rows]
+        for leaves, comes in picture.links():
+            if keys[leaves] <= keys[comes]:
+                self._cause[comes].append(leaves)
+        groups: dict[int, list[int]] = {}
+        for index, key in enumerate(keys):  # in causal order
+            groups.setdefault(key, []).append(index)
+        self.moments = sorted(groups)
+        self._groups = [groups[moment] for moment in self.moments]
+        self._openers = [self._of_group(group) for group in self._groups]
+
+    def _of_group(self, group: Sequence[int]) -> tuple[list[int], list[int]]:
+        """What the place of a moment depends on: processes, and earlier departures."""
+        processes: dict[int, bool] = {}
+        causes: list[int] = []
+        members = set(group)
+        for index in group:
+            processes.setdefault(self._process[index], self._slot[index])
+            causes += [cause for cause in self._cause[index] if cause not in members]
+        return [p for p, slot in processes.items() if slot], causes
+
+    def width(self, scale: float) -> float:
+        return max(self.at_scale(scale)[0], default=0.0)
+
+    def at_scale(self, scale: float) -> tuple[list[float], list[float]]:
+        """Places of rows and of moments, with `scale` for a unit of time at least."""
+        gap = self._gap
+        x = [0.0] * len(self._slot)
+        places: list[float] = []
+        last = [-gap] * self._processes
+        here = 0.0
+        before = self.moments[0] if self.moments else 0
+        for moment, group, (processes, causes) in zip(
+            self.moments, self._groups, self._openers, strict=True
+        ):
+            here += scale * (moment - before)
+            before = moment
+            for p in processes:
+                here = max(here, last[p] + gap)
+            for cause in causes:
+                here = max(here, x[cause] + gap)
+            places.append(here)
+            for index in group:
+                p = self._process[index]
+                least = last[p] + gap if self._slot[index] else last[p]
+                for cause in self._cause[index]:
+                    least = max(least, x[cause] + gap)
+                x[index] = last[p] = max(here, least)
+        return x, places
+
+
+def _slots(picture: Picture) -> list[bool]:
+    """Which rows need a place of their own.
+
+    A release that follows its send at once shares its place, and so does a
+    delivery with the receipt; acks and permits have no mark, and need none.
+    """
+    slots: list[bool] = []
+    newest: dict[str, int] = {}
+    for index, row in enumerate(picture.rows):
+        slot = row.kind in _MARKED
+        if row.kind in (RELEASE, DELIVER):
+            mate = newest.get(row.process)
+            if mate is not None:
+                other = picture.rows[mate]
+                kinds = (SEND, RELEASE) if row.kind == RELEASE else (RECEIVE,)
+                same = message_of(other) == message_of(row) and other.time_ns == row.time_ns
+                slot = not (other.kind in kinds and same)
+        slots.append(slot)
+        if row.kind in _MARKED:
+            newest[row.process] = index
+    return slots

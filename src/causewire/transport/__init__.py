@@ -1,0 +1,38 @@
+"""Causal messages on datagrams, sans-IO: see `transport`."""
+
+from .config import Config
+from .events import (
+    Address,
+    Event,
+    MessageBlocked,
+    PeerLeft,
+    PeerMoved,
+    PeerRefused,
+    PeerRestarted,
+    PeerSilent,
+    PeerUp,
+    Superseded,
+)
+from .session import Session
+from .stats import Stats
+from .transport import Observer, Transport
+from .watch import Reason
+
+__all__ = [
+    "Address",
+    "Config",
+    "Event",
+    "MessageBlocked",
+    "Observer",
+    "PeerLeft",
+    "PeerMoved",
+    "PeerRefused",
+    "PeerRestarted",
+    "PeerSilent",
+    "PeerUp",
+    "Reason",
+    "Session",
+    "Stats",
+    "Superseded",
+    "Transport",
+]

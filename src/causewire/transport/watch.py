@@ -1,0 +1,162 @@
+"""Why has this not arrived? In words, and cheaply.
+
+The protocol can say of every single message what it waits for (`Endpoint.blocked`);
+with thousands held back that is a long list, and mostly the same line. What people
+want to know is who is to blame. So this looks at sessions, not at messages: between
+this process and each peer there are four places where messages can be stuck.
+
+    held here       the protocol has not released them: permits are missing. Whose?
+                    Those whose last flagged message is above its last permit.
+    under way       released, and not acknowledged; or the peer takes no more now
+    behind a gap    arrived here, and a predecessor has not
+    at our own door arrived here in order, and the application's queue is full
+
+A peer whose permits are missing does not delay them for fun: it waits for acks of
+others. It is asked (`why`), and what it answers is part of the reason here, so that
+the culprit is named also where nobody talks to him.
+
+Times are those of looks (`watch`), some of which have been: so they are lower bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["Reason", "culprits", "reasons", "watch"]
+
+
+class Reason(NamedTuple):
+    """Why messages from or to one peer do not get on."""
+
+    where: str
+    """`held`, `under way`, `gap` or `queue`."""
+    peer: str
+    messages: int
+    """How many messages it is about, at least."""
+    seconds: float
+    """For how long, at least, none of them has got on."""
+    permits: tuple[str, ...]
+    """Whose permits are missing."""
+    why: str
+    """The whole of it in words."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.where, self.peer
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def watch(session: Session, now: float) -> None:
+    """Note how far a session has got."""
+    released, tail = session.outbound.released, session.inbound.tail
+    old = session.progress
+    if old is None:
+        session.progress = (released, tail, now, now)
+    else:
+        session.progress = (
+            released,
+            tail,
+            old[2] if released == old[0] and session.held else now,
+            old[3] if tail == old[1] and session.inbound.gap() else now,
+        )
+
+
+def culprits(sessions: Iterable[Session], asker: Session, now: float) -> list[str]:
+    """Who has not acknowledged what was sent to them: permits wait for these."""
+    behind = [
+        session
+        for session in sessions
+        if session is not asker and session.outbound.last > session.outbound.acked
+    ]
+    behind.sort(key=lambda session: (session.owes or now, session.name))
+    names: list[str] = []
+    for session in behind:
+        names.append(session.name)
+        if sum(len(name.encode()) for name in names) > 256:
+            break
+    return names
+
+
+def reasons(sessions: Iterable[Session], now: float, stalled: bool) -> list[Reason]:
+    """All that is stuck."""
+    sessions = sorted(sessions, key=lambda session: session.name)
+    missing = [session for session in sessions if session.flagged > session.permitted]
+    found: list[Reason | None] = []
+    for session in sessions:
+        found.append(_held(session, missing, now))
+        found.append(_under_way(session, now))
+        found.append(_gap(session, now))
+        found.append(_queue(session, stalled))
+    return [reason for reason in found if reason is not None]
+
+
+def _messages(n: int) -> str:
+    return "1 message" if n == 1 else f"{n} messages"
+
+
+def _silence(session: Session, now: float) -> str:
+    if not session.established:
+        return f"{session.name} has not been reached yet"
+    owes = session.owes
+    if owes is None or now - owes < 1:
+        return f"{session.name} answers"
+    return f"nothing has come from {session.name} for {now - owes:.1f} s"
+
+
+def _held(session: Session, missing: list[Session], now: float) -> Reason | None:
+    if not session.held:
+        return None
+    seconds = now - session.progress[2] if session.progress else 0.0
+    waits = []
+    for other in missing:
+        text = f"the permit of {other.name} for its message {other.flagged}"
+        if other.because:
+            text += f", which waits for {' and '.join(other.because)}"
+        elif other is not session:
+            text += f" ({_silence(other, now)})"
+        waits.append(text)
+    why = f"{_messages(session.held)} to {session.name} held here, waiting for "
+    why += "; for ".join(waits) or "the protocol"
+    names = tuple(other.name for other in missing)
+    return Reason("held", session.name, session.held, seconds, names, why)
+
+
+def _under_way(session: Session, now: float) -> Reason | None:
+    outbound = session.outbound
+    if outbound.last <= outbound.acked:
+        return None
+    owes = session.owes
+    seconds = now - owes if owes is not None else 0.0
+    count = max(1, session.has_messages - session.held)
+    why = (
+        f"{_messages(count)} to {session.name} not acknowledged, "
+        f"the next is {outbound.acked + 1} or later: {_silence(session, now)}"
+    )
+    return Reason("under way", session.name, count, seconds, (), why)
+
+
+def _gap(session: Session, now: float) -> Reason | None:
+    gap = session.inbound.gap()
+    if gap is None:
+        return None
+    seconds = now - session.progress[3] if session.progress else 0.0
+    mid, pid = gap
+    why = (
+        f"message {mid} of {session.name} is here, and waits for message {pid} of it "
+        f"({_silence(session, now)})"
+    )
+    return Reason("gap", session.name, session.inbound.messages, seconds, (), why)
+
+
+def _queue(session: Session, stalled: bool) -> Reason | None:
+    if not stalled or not session.inbound.ready:
+        return None
+    count = sum(len(run.mids) for run in session.inbound.ready)
+    why = f"{_messages(count)} of {session.name} here, waiting for room in the application's queue"
+    return Reason("queue", session.name, count, 0.0, (), why)

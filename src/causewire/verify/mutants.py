@@ -1,0 +1,2 @@
+from typing import Any
+MUTANTS: dict[str, Any] = {}
