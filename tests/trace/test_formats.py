@@ -21,7 +21,7 @@ from causewire.trace import (
     trace_of,
     write_trace,
 )
-from causewire.trace.parquet import ROW_GROUP
+from causewire.trace.parquet import ROW_GROUP, ParquetWriter
 
 EVENTS = [
     Event("run 1", "a", 0, 10, 1, "send", "a", 1, ("b", "c"), 100, 8),
@@ -120,6 +120,22 @@ def test_the_same_rows_give_the_same_bytes_whatever_the_hash_seed(tmp_path):
         files = [name.with_suffix(suffix) for suffix in (".parquet", ".jsonl")]
         digests += [hashlib.sha256(file.read_bytes()).digest() for file in files]
     assert digests[:2] == digests[2:]
+
+
+def test_columns_and_events_give_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("causewire.trace.parquet.ROW_GROUP", 64)
+    rows = list(many(200))
+    write_trace(tmp_path / "a.parquet", rows)
+    with ParquetWriter(tmp_path / "b.parquet") as writer:
+        for event in rows[:10]:
+            writer.write(event)
+        for start, end in ((10, 11), (11, 150), (150, 190)):
+            (batch,) = trace_of(rows[start:end]).batches()
+            writer.write_batch(batch.columns)
+        for event in rows[190:]:
+            writer.write(event)
+    assert writer.rows == 200
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
 def test_no_pyarrow_is_needed_for_json_lines(tmp_path):

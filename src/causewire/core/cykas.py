@@ -71,10 +71,10 @@ from .endpoint import (
     Endpoint,
     Footprint,
     LocalProtocolError,
+    NumberedMessage,
     Packet,
     RemoteProtocolError,
     Wait,
-    check_number,
     destinations,
 )
 
@@ -83,30 +83,18 @@ __all__ = ["Ack", "Cykas", "CykasAsPrinted", "CykasSecretSends", "Eager", "Norma
 _new = tuple.__new__
 
 
-class Normal(Packet):
+class Normal(NumberedMessage):
     """Message `mid`; all that its sender sent before has been delivered."""
 
     __slots__ = ()
     kind = "normal"
-    fields = ("mid", "payload")
-    integers = 1
-
-    def __new__(cls, mid: int, payload: Any) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("normal", mid, payload))
 
 
-class Eager(Packet):
+class Eager(NumberedMessage):
     """Message `mid`; keep it secret until you get my YCT."""
 
     __slots__ = ()
     kind = "eager"
-    fields = ("mid", "payload")
-    integers = 1
-
-    def __new__(cls, mid: int, payload: Any) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("eager", mid, payload))
 
 
 class Ack(Packet):

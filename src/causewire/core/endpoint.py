@@ -41,6 +41,8 @@ __all__ = [
     "Endpoint",
     "Footprint",
     "LocalProtocolError",
+    "Numbered",
+    "NumberedMessage",
     "Outgoing",
     "Packet",
     "ProtocolError",
@@ -102,6 +104,30 @@ class Packet(tuple[Any, ...]):
     def __repr__(self) -> str:
         named = zip(self.fields, self[1:], strict=True)
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in named)})"
+
+
+class Numbered(Packet):
+    """A packet that says something of message `mid`; what, is up to its kind."""
+
+    __slots__ = ()
+    fields = ("mid",)
+    integers = 1
+
+    def __new__(cls, mid: int) -> Self:
+        check_number("mid", mid, 1)
+        return tuple.__new__(cls, (cls.kind, mid))
+
+
+class NumberedMessage(Packet):
+    """Message `mid`, with no metadata but its number."""
+
+    __slots__ = ()
+    fields = ("mid", "payload")
+    integers = 1
+
+    def __new__(cls, mid: int, payload: Any) -> Self:
+        check_number("mid", mid, 1)
+        return tuple.__new__(cls, (cls.kind, mid, payload))
 
 
 class Delivery(NamedTuple):

@@ -36,6 +36,8 @@ from .endpoint import (
     Delivery,
     Endpoint,
     Footprint,
+    Numbered,
+    NumberedMessage,
     Outgoing,
     Packet,
     RemoteProtocolError,
@@ -49,6 +51,14 @@ __all__ = ["Ack", "Fifo", "FifoEndpoint", "Message", "Peer", "Unordered"]
 _new = tuple.__new__
 
 
+def check_order(mid: int, pid: int) -> None:
+    """Refuse numbers of a message and its predecessor that cannot be."""
+    check_number("mid", mid, 1)
+    check_number("pid", pid, 0)
+    if pid >= mid:
+        raise RemoteProtocolError(f"message {mid} cannot come after message {pid}")
+
+
 class Message(Packet):
     """Message `mid`, to be delivered next after message `pid` (0: the first)."""
 
@@ -58,24 +68,15 @@ class Message(Packet):
     integers = 2
 
     def __new__(cls, mid: int, pid: int, payload: Any) -> Self:
-        check_number("mid", mid, 1)
-        check_number("pid", pid, 0)
-        if pid >= mid:
-            raise RemoteProtocolError(f"message {mid} cannot come after message {pid}")
+        check_order(mid, pid)
         return _new(cls, ("msg", mid, pid, payload))
 
 
-class Ack(Packet):
+class Ack(Numbered):
     """All that you sent me up to message `mid` has been delivered here."""
 
     __slots__ = ()
     kind = "ack"
-    fields = ("mid",)
-    integers = 1
-
-    def __new__(cls, mid: int) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("ack", mid))
 
 
 class Peer:
@@ -311,17 +312,11 @@ class Fifo(FifoEndpoint[Peer]):
         return Footprint(state, {"msg": Message.integers, "ack": Ack.integers})
 
 
-class Datagram(Packet):
+class Datagram(NumberedMessage):
     """Message `mid`, on its own."""
 
     __slots__ = ()
     kind = "msg"
-    fields = ("mid", "payload")
-    integers = 1
-
-    def __new__(cls, mid: int, payload: Any) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("msg", mid, payload))
 
 
 class Unordered(Endpoint):

@@ -53,13 +53,13 @@ from typing import Any, Self
 from .endpoint import (
     Delivery,
     Footprint,
+    Numbered,
     Outgoing,
     Packet,
     RemoteProtocolError,
-    check_number,
     destinations,
 )
-from .fifo import Ack, FifoEndpoint, Peer
+from .fifo import Ack, FifoEndpoint, Peer, check_order
 from .sliding import SlidingArray
 
 __all__ = ["Ask", "HybridEndpoint", "HybridPeer", "Message", "MissingPermit", "Permit"]
@@ -79,39 +79,24 @@ class Message(Packet):
     integers = 3
 
     def __new__(cls, mid: int, pid: int, payload: Any, per: bool) -> Self:
-        check_number("mid", mid, 1)
-        check_number("pid", pid, 0)
-        if pid >= mid:
-            raise RemoteProtocolError(f"message {mid} cannot come after message {pid}")
+        check_order(mid, pid)
         if type(per) is not bool:
             raise RemoteProtocolError(f"per must be a boolean, not {per!r}")
         return _new(cls, ("msg", mid, pid, payload, per))
 
 
-class Permit(Packet):
+class Permit(Numbered):
     """You may let out what you learned from my messages up to `mid`."""
 
     __slots__ = ()
     kind = "permit"
-    fields = ("mid",)
-    integers = 1
-
-    def __new__(cls, mid: int) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("permit", mid))
 
 
-class Ask(Packet):
+class Ask(Numbered):
     """An ack of `mid` from a process that still misses a permit."""
 
     __slots__ = ()
     kind = "ask"
-    fields = ("mid",)
-    integers = 1
-
-    def __new__(cls, mid: int) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("ask", mid))
 
 
 class HybridPeer(Peer):

@@ -70,11 +70,12 @@ from .endpoint import (
     Endpoint,
     Footprint,
     LocalProtocolError,
+    Numbered,
+    NumberedMessage,
     Outgoing,
     Packet,
     RemoteProtocolError,
     Wait,
-    check_number,
     destinations,
 )
 
@@ -83,31 +84,19 @@ __all__ = ["Ack", "Message", "Mf"]
 _new = tuple.__new__
 
 
-class Message(Packet):
+class Message(NumberedMessage):
     """Message `mid` of its sender, who has none with a lower number on its way
     (or, on FIFO channels, none that could be overtaken)."""
 
     __slots__ = ()
     kind = "msg"
-    fields = ("mid", "payload")
-    integers = 1
-
-    def __new__(cls, mid: int, payload: Any) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("msg", mid, payload))
 
 
-class Ack(Packet):
+class Ack(Numbered):
     """Your message `mid` has been delivered here."""
 
     __slots__ = ()
     kind = "ack"
-    fields = ("mid",)
-    integers = 1
-
-    def __new__(cls, mid: int) -> Self:
-        check_number("mid", mid, 1)
-        return _new(cls, ("ack", mid))
 
 
 class Mf(Endpoint):

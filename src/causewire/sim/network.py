@@ -164,11 +164,11 @@ class Carrier:
         "_n",
         "_per_link",
         "_place",
-        "_plain",
         "_random",
         "_receive",
         "_reorder",
         "_scheduler",
+        "carry",
         "duplicated",
         "lost",
         "timeline",
@@ -221,15 +221,18 @@ class Carrier:
         self._land = self._arrive if faulty else receive
         """What happens to a packet at the end of its way."""
         special = network.bandwidth or network.loss or network.duplicate or network.reorder
-        self._plain = not (special or fifo or faulty or self._matrix)
-        """Whether a packet takes its latency, and that is all."""
-
-    def carry(self, p: Process, q: Process, packet: Packet, size: int, stamp: int) -> int:
+        plain = not (special or fifo or faulty) and self._latency is not None
+        self.carry = self._carry_plainly if plain else self._carry
         """Take a packet of p for q; returns when it has left p altogether."""
+
+    def _carry_plainly(self, p: Process, q: Process, packet: Packet, size: int, stamp: int) -> int:
+        """A packet takes its latency, and that is all."""
+        now = self._scheduler.now
+        self._at(now + self._latency(), self._receive, p, q, packet, stamp)  # type: ignore[misc]
+        return now
+
+    def _carry(self, p: Process, q: Process, packet: Packet, size: int, stamp: int) -> int:
         leaves = self._scheduler.now
-        if self._plain:
-            self._at(leaves + self._latency(), self._land, p, q, packet, stamp)  # type: ignore[misc]
-            return leaves
         if self._bandwidth:
             line = p.index * self._n + q.index if self._per_link else p.index
             leaves = self._transmit(line, size)

@@ -29,7 +29,8 @@ from heapq import heappop, heappush
 from itertools import count
 from random import Random
 
-from ..transport import Address, Config, Event, Session, Transport
+from ..protocols import describe
+from ..transport import NATIVE, Address, Config, Event, Session, Transport
 
 __all__ = ["Faults", "Host", "Verdict", "Wire", "Workload", "play", "seeded"]
 
@@ -516,8 +517,15 @@ def seeded(seed: int) -> tuple[Faults, Workload, Config]:
 
 
 def play(seed: int, protocol: str = "csps", key: bytes | None = None) -> Verdict:
-    """One run that the seed decides."""
+    """One run that the seed decides, as far as the protocol can do what it asks for."""
     faults, workload, config = seeded(seed)
+    able = describe(protocol)
+    if not able.unicast:
+        workload = replace(workload, broadcast=True)
+    elif not able.multicast:
+        workload = replace(workload, multicast=0.0)
+    if protocol not in NATIVE:
+        faults = replace(faults, restarts=0)
     return Wire(
         seed, protocol=protocol, key=key, faults=faults, workload=workload, config=config
     ).play()

@@ -44,6 +44,8 @@ class ParquetWriter(TraceWriter):
         self._schema = arrow_schema()
         self._partial = partial_name(self.path)
         self._buffer: list[Event] = []
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = 0
         try:
             self._file = pq.ParquetWriter(
                 self._partial,
@@ -60,20 +62,44 @@ class ParquetWriter(TraceWriter):
     def write(self, event: Event) -> None:
         self._buffer.append(event)
         self.rows += 1
-        if len(self._buffer) == ROW_GROUP:
+        if self._held_rows + len(self._buffer) == ROW_GROUP:
+            self._hold_buffer()
             self._write_group()
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Add rows that are in columns already; for the file it is all the same."""
+        self._hold_buffer()
+        self.rows += batch.num_rows
+        batch = pa.record_batch(
+            [batch[field.name].cast(field.type) for field in self._schema], schema=self._schema
+        )
+        while batch.num_rows:
+            part = batch.slice(0, ROW_GROUP - self._held_rows)
+            batch = batch.slice(part.num_rows)
+            self._held.append(part)
+            self._held_rows += part.num_rows
+            if self._held_rows == ROW_GROUP:
+                self._write_group()
 
     def flush(self) -> None:
         """Nothing: a row group is written when it is full."""
 
+    def _hold_buffer(self) -> None:
+        if self._buffer:
+            columns = zip(*self._buffer, strict=True)
+            arrays = [pa.array(c, f.type) for c, f in zip(columns, self._schema, strict=True)]
+            self._held.append(pa.record_batch(arrays, schema=self._schema))
+            self._held_rows += len(self._buffer)
+            self._buffer.clear()
+
     def _write_group(self) -> None:
-        columns = zip(*self._buffer, strict=True)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, self._schema, strict=True)]
-        self._file.write_batch(pa.record_batch(arrays, schema=self._schema))
-        self._buffer.clear()
+        self._file.write_table(pa.Table.from_batches(self._held).combine_chunks())
+        self._held.clear()
+        self._held_rows = 0
 
     def _finish(self) -> None:
-        if self._buffer:
+        self._hold_buffer()
+        if self._held:
             self._write_group()
         self._file.close()
         os.replace(self._partial, self.path)

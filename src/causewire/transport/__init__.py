@@ -15,10 +15,11 @@ from .events import (
 )
 from .session import Session
 from .stats import Stats
-from .transport import Observer, Transport
+from .transport import NATIVE, Observer, Transport
 from .watch import Reason
 
 __all__ = [
+    "NATIVE",
     "Address",
     "Config",
     "Event",

@@ -52,13 +52,11 @@ class Inbound:
         """Messages arrived; returns whether any of them is new."""
         mids, pid, payloads, _ = run
         if pid == self.tail:
-            if self._pieces:
-                self._forget(mids)
             self.tail = mids[-1]
             self.ready.append(run)
             self.messages += len(mids)
             self.bytes += sum(map(len, payloads))
-            if self._early:
+            if self._early or self._pieces:
                 self._join()
             return True
         if mids[-1] <= self.tail:
@@ -86,12 +84,21 @@ class Inbound:
         return new
 
     def _join(self) -> None:
-        """Move what is next in the chain from the early ones to the ready ones."""
+        """Move what is next in the chain from the early ones to the ready ones.
+
+        What the chain has passed is dropped: it came again in another datagram.
+        """
         early = self._early
         while self.tail in early:
             run = early.pop(self.tail)
             self.tail = run.mids[0]
             self.ready.append(run)
+        for pid in [pid for pid in early if pid < self.tail]:
+            run = early.pop(pid)
+            self.messages -= 1
+            self.bytes -= len(run.payloads[0])
+        for mid in [mid for mid in self._pieces if mid <= self.tail]:
+            self._drop(mid)
 
     def add_piece(self, piece: Piece) -> bool:
         """A part of a message arrived; returns whether it is new."""
@@ -118,12 +125,6 @@ class Inbound:
             payload = b"".join([parts[k] for k in range(assembly.count)])
             self.add(Run((mid,), assembly.pid, (payload,), assembly.per))
         return True
-
-    def _forget(self, mids: object) -> None:
-        """Drop parts of what has come whole (no correct peer does that)."""
-        for mid in list(self._pieces):
-            if mid <= self.tail or mid in mids:  # type: ignore[operator]
-                self._drop(mid)
 
     def _drop(self, mid: int) -> None:
         assembly = self._pieces.pop(mid)

@@ -46,7 +46,6 @@ class Session:
         "address",
         "alias",
         "answer",
-        "asked_at",
         "because",
         "bye_due",
         "confirmed",
@@ -64,6 +63,7 @@ class Session:
         "obituaries",
         "outbound",
         "over",
+        "owes",
         "permit",
         "permitted",
         "ping_due",
@@ -125,7 +125,7 @@ class Session:
         # Times.
         self.heard_at = 0.0
         self.pinged_at = 0.0
-        self.asked_at = 0.0
+        self.owes: float | None = None
         """Since when it owes an answer, if it does."""
         self.silent = False
         self.progress: tuple[int, int, float, float] | None = None
@@ -164,13 +164,6 @@ class Session:
         """Messages accepted for this peer that the protocol has not released."""
         return self.accepted - self.outbound.released
 
-    @property
-    def owes(self) -> float | None:
-        """Since when the peer owes an answer, or None if it does not."""
-        if not self.recovery.sent:
-            return None
-        return max(self.heard_at, self.asked_at)
-
     # -- datagrams ------------------------------------------------------------
 
     def open(self, number: int, data: bytes) -> bytes | None:
@@ -203,8 +196,8 @@ class Session:
             datagrams.append(datagram)
             if sent.eliciting:
                 sent.size = len(datagram)
-                if not self.recovery.sent:
-                    self.asked_at = now
+                if self.owes is None:
+                    self.owes = now
                 self.recovery.departs(sent)
             else:
                 self.recovery.next_number += 1

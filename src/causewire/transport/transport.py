@@ -253,6 +253,7 @@ class Transport(Peers):
             self._apply(session, contents, now)
         except RemoteProtocolError:
             self.stats.drop("against the protocol")
+        session.owes = now if session.recovery.sent else None
 
     def _bearable(self, session: Session, contents: Contents) -> bool:
         """Whether memory allows for what came. No correct peer sends too much by itself;

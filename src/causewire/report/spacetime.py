@@ -1,0 +1,527 @@
+"""Space-time diagrams: processes as lines, time to the right, as SVG.
+
+In the manner of Almeida's Figure 2: messages are solid arrows, acks dotted,
+permits dashed; a bar above a line is the time that a message spends in the send
+buffer of that process, a bar below it the time in its receive buffer. A ring is
+a causal send, a dot in it or after it the release; a frame is an arrival, the
+square in it or after it the delivery. A violation of causal order is red: the
+chain of messages by which one happened before the other, the lines between, and
+the two deliveries that are in the wrong order.
+
+Dark on white, in colours that people with any colour vision tell apart (Okabe and
+Ito), and never by colour alone. The same rows give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event
+from .axis import Axis, place, readable
+from .labels import Track, lanes
+from .legend import legend
+from .picture import Arrow, Bar, Message, Picture, message_of
+from .style import LABEL, SMALL, STYLE, TEXT, cross, frame, ring
+from .svg import Svg, text_width
+from .violations import Overtaking, overtakings
+
+__all__ = ["AXES", "draw"]
+
+AXES = ("time", "order")
+
+GAP = 12.0
+"""The least distance between two events of a process."""
+_NARROW, _WIDE = 760.0, 1500.0
+_EDGE = 18.0
+_BAR, _LANE, _MOST_LANES = 4.5, 6.0, 5
+_CLEAR = 7.5
+"""From a line to the first bar: the size of a mark, and a little."""
+_CONTROL = ("ack", "permit", "control")
+
+
+def draw(
+    events: Iterable[Event],
+    *,
+    axis: str = "time",
+    processes: Sequence[str] | None = None,
+    violation: Overtaking | None = None,
+    around: Message | None = None,
+    control: bool = True,
+    start: int | None = None,
+    title: str = "",
+) -> str:
+    """A space-time diagram of rows of one run, as the text of an SVG file.
+
+    `axis` is `time`, to scale but for places where events crowd, or `order`.
+    `processes` are drawn in that order, or all by name. `violation` is shown in
+    red; if none is given, the first that can be seen in the rows. `around` is a
+    message to point out. Without `control` there are no acks and permits. The
+    axis counts from `start`, or from the first row.
+    """
+    if axis not in AXES:
+        raise ValueError(f"an axis is one of {', '.join(AXES)}, not {axis!r}")
+    rows = list(events)
+    if not control:
+        unwanted = {*_CONTROL, *(f"{sort}_receive" for sort in _CONTROL)}
+        rows = [row for row in rows if row.kind not in unwanted]
+    picture = Picture.of(rows, processes)
+    if violation is None:
+        violation = next(iter(overtakings(picture.rows)), None)
+    least = place(picture, to_scale=False, width=0, gap=GAP).width
+    wide = min(max(_NARROW, 1.8 * least), _WIDE)
+    to_scale = axis == "time" and picture.times() is not None
+    places = place(picture, to_scale=to_scale, width=wide, gap=GAP)
+    return str(_Drawing(picture, places, to_scale, violation, around, start, title).svg)
+
+
+class _Drawing:
+    def __init__(
+        self,
+        picture: Picture,
+        axis: Axis,
+        to_scale: bool,
+        violation: Overtaking | None,
+        around: Message | None,
+        start: int | None,
+        title: str,
+    ) -> None:
+        self.picture = picture
+        self.axis = axis
+        self.violation = violation
+        self.around = around
+        self.title = title
+        times = picture.times()
+        self.start = start if start is not None else min(times or [0])
+        self.to_scale = to_scale
+        self.timed = times is not None
+        self._red_rows, self._red_copies = self._chain()
+        names = max((text_width(name, TEXT) for name in picture.processes), default=0.0)
+        self.left = _EDGE + names + 16
+        self.origin = self.left + 16
+        self.right = self.origin + max(axis.width, 240.0) + 20
+        self.width = self.right + _EDGE
+        self.x = [self.origin + x for x in axis.x]
+        self.bars = self._bars()
+        self.svg = Svg()
+        self._document()
+
+    # -- what is red ---------------------------------------------------------------
+
+    def _chain(self) -> tuple[set[int], set[tuple[Message, str]]]:
+        """Rows and copies (a message and its destination) that show the violation."""
+        rows: set[int] = set()
+        copies: set[tuple[Message, str]] = set()
+        v = self.violation
+        if v is None:
+            return rows, copies
+        copies |= {(v.first, v.process), (v.second, v.process)}
+        for message, following in zip(v.chain, v.chain[1:], strict=False):
+            if message[0] != following[0]:
+                copies.add((message, following[0]))
+        for index, row in enumerate(self.picture.rows):
+            message = message_of(row)
+            if message is None:
+                continue
+            if (row.kind in (SEND, RELEASE) and message in v.chain) or (
+                row.kind in (RECEIVE, DELIVER) and (message, row.process) in copies
+            ):
+                rows.add(index)
+        return rows, copies
+
+    def _lines_between(self) -> list[tuple[str, int, int]]:
+        """The parts of process lines along which the chain goes."""
+        v = self.violation
+        if v is None:
+            return []
+        sent: dict[Message, int] = {}
+        delivered: dict[tuple[Message, str], int] = {}
+        for index, row in enumerate(self.picture.rows):
+            message = message_of(row)
+            if message is not None and row.kind == SEND:
+                sent.setdefault(message, index)
+            elif message is not None and row.kind == DELIVER:
+                delivered.setdefault((message, row.process), index)
+        parts = []
+        for message, following in zip(v.chain, v.chain[1:], strict=False):
+            at = following[0]
+            begin = sent.get(message) if message[0] == at else delivered.get((message, at))
+            end = sent.get(following)
+            if begin is not None and end is not None:
+                parts.append((at, begin, end))
+        return parts
+
+    # -- geometry --------------------------------------------------------------------
+
+    def _bars(self) -> list[tuple[Bar, float, float, int]]:
+        """Bars that have a length, with their ends and lanes."""
+        result: list[tuple[Bar, float, float, int]] = []
+        for sort in ("held", "waits", "job"):
+            for process in self.picture.processes:
+                found = []
+                for bar in self.picture.bars:
+                    if (bar.sort, bar.process) != (sort, process):
+                        continue
+                    begin = self.left if bar.begin is None else self.x[bar.begin]
+                    end = self.right if bar.end is None else self.x[bar.end]
+                    if end > begin:
+                        found.append((bar, begin, end))
+                assigned = lanes([(begin, end) for _, begin, end in found], _MOST_LANES)
+                result += [(*entry, lane) for entry, lane in zip(found, assigned, strict=True)]
+        return result
+
+    def _deepest(self, sort: str, process: str) -> int:
+        return max(
+            (
+                lane + 1
+                for bar, _, _, lane in self.bars
+                if (bar.sort, bar.process) == (sort, process)
+            ),
+            default=0,
+        )
+
+    def _vertical(self, top: float) -> float:
+        """Give every process its line; returns where the last one's room ends."""
+        many = len(self.picture.processes)
+        least = 62.0 if many <= 4 else 54.0 if many <= 8 else 46.0
+        self.y: dict[str, float] = {}
+        self.above: dict[str, float] = {}
+        self.below: dict[str, float] = {}
+        bottom = top
+        for process in self.picture.processes:
+            up = _CLEAR + _LANE * self._deepest("held", process)
+            down = _CLEAR + _LANE * self._deepest("waits", process)
+            before = max(self.y.values(), default=None)
+            line = bottom + LABEL + up
+            self.y[process] = line if before is None else max(line, before + least)
+            self.above[process] = self.y[process] - up - 2
+            self.below[process] = self.y[process] + down + LABEL - 2
+            bottom = self.below[process] + 3
+        return bottom
+
+    # -- the document ------------------------------------------------------------------
+
+    def _document(self) -> None:
+        caption = self._caption()
+        top = 30.0 + 15.0 * len(caption)
+        faults = [f for f in self.picture.faults if f.time_ns is not None and self.timed]
+        if faults:
+            top += 14
+        bottom = self._vertical(top)
+        axis_y = bottom + 12
+        entries = legend(self._present(), self.width - 2 * _EDGE)
+        height = axis_y + 44 + entries.height + _EDGE / 2
+        svg = self.svg
+        size = {"width": self.width, "height": height}
+        svg.raw('<?xml version="1.0" encoding="UTF-8"?>')
+        svg.open(
+            "svg",
+            {
+                "xmlns": "http://www.w3.org/2000/svg",
+                **size,
+                "viewBox": f"0 0 {self.width:.1f} {height:.1f}",
+                "role": "img",
+            },
+        )
+        svg.add("title", {}, text=self._title())
+        svg.add("desc", {}, text=" ".join([self._counted(), *caption]))
+        faded = self.violation is not None or self.around is not None
+        svg.raw(STYLE)
+        svg.add("rect", {"class": "paper", **size})
+        svg.add("text", {"class": "heading", "x": _EDGE, "y": 22.0}, text=self._title())
+        for k, line in enumerate(caption):
+            kind = "red" if self.violation is not None and k else "caption"
+            svg.add("text", {"class": kind, "x": _EDGE, "y": 39.0 + 15 * k}, text=line)
+        self._time_axis(axis_y, top - (12 if faults else 0))
+        self._faults(faults, top, axis_y)
+        self._lines()
+        self._draw_bars()
+        svg.open("g", {"class": "faded" if faded else "all"})
+        self._arrows([a for a in self.picture.arrows if not self._pointed_out(a)])
+        svg.close("g")
+        self._arrows([a for a in self.picture.arrows if self._pointed_out(a)])
+        self._marks()
+        self._labels()
+        entries.draw(svg, _EDGE, axis_y + 44)
+        svg.close("svg")
+
+    def _title(self) -> str:
+        return self.title or (self.picture.rows[0].run if self.picture.rows else "")
+
+    def _counted(self) -> str:
+        many = len(self.picture.rows)
+        text = f"{many:,} events at {len(self.picture.processes)} processes"
+        times = self.picture.times()
+        if times:
+            first, last = min(times) - self.start, max(times) - self.start
+            text += f", from {readable(first)} to {readable(last)}"
+        return text
+
+    def _caption(self) -> list[str]:
+        lines = [self._counted()]
+        v = self.violation
+        if v is not None:
+            first, second = _name(v.first), _name(v.second)
+            late = any(
+                row.kind == DELIVER and row.process == v.process and message_of(row) == v.first
+                for row in self.picture.rows
+            )
+            rest = f"{first} only later" if late else f"{first} not by the end of this picture"
+            lines.append(
+                f"Violation: {first} happened before {second}, "
+                f"but {v.process} delivered {second} first, and {rest}."
+            )
+            if len(v.chain) > 1:
+                lines.append("Chain: " + " \N{RIGHTWARDS ARROW} ".join(map(_name, v.chain)))
+        return lines
+
+    def _present(self) -> set[str]:
+        """What the legend has to explain."""
+        present = {arrow.sort for arrow in self.picture.arrows}
+        present |= {bar.sort for bar, _, _, _ in self.bars}
+        present |= {row.kind for row in self.picture.rows}
+        present |= {"lost" for arrow in self.picture.arrows if arrow.lost}
+        present |= {"again" for arrow in self.picture.arrows if arrow.again}
+        if any(self._joined(RELEASE)):
+            present.add("send+release")
+        if any(self._joined(DELIVER)):
+            present.add("receive+deliver")
+        if self.violation is not None:
+            present.add("violation")
+        if self.around is not None:
+            present.add("around")
+        return present
+
+    # -- parts ---------------------------------------------------------------------------
+
+    def _time_axis(self, y: float, top: float) -> None:
+        svg = self.svg
+        svg.add(
+            "line",
+            {"class": "axis", "x1": self.left, "y1": y, "x2": self.right + 6, "y2": y},
+        )
+        middle = (self.left + self.right) / 2
+        if not self.to_scale:
+            words = "order of events, not to scale"
+            if not self.timed:
+                words += " (the trace has no times)"
+            svg.add("text", {"class": "tick", "x": middle, "y": y + 15}, text=words)
+            return
+        unit, ticks = self.axis.ticks(self.start, 56.0)
+        for tick in ticks:
+            x = self.origin + tick.x
+            svg.add("line", {"class": "grid", "x1": x, "y1": top, "x2": x, "y2": y})
+            svg.add("line", {"class": "axis", "x1": x, "y1": y, "x2": x, "y2": y + 4})
+            svg.add("text", {"class": "tick", "x": x, "y": y + 15}, text=tick.label)
+        svg.add("text", {"class": "tick", "x": middle, "y": y + 30}, text=f"time in {unit}")
+
+    def _faults(self, faults: Sequence[Event], top: float, bottom: float) -> None:
+        track = Track(self.left, self.right)
+        for fault in faults:
+            assert fault.time_ns is not None
+            x = self.origin + self.axis.at(fault.time_ns)
+            name = fault.kind.removeprefix("fault_")
+            about = f"{name} of {', '.join(fault.peers)}" if fault.peers else name
+            self.svg.add(
+                "line", {"class": "fault", "x1": x, "y1": top - 8, "x2": x, "y2": bottom}, title=about
+            )
+            centre = track.claim(x, text_width(name, SMALL))
+            if centre is not None:
+                self.svg.add(
+                    "text", {"class": "fault-name", "x": centre, "y": top - 11}, text=name
+                )
+
+    def _lines(self) -> None:
+        for process in self.picture.processes:
+            y = self.y[process]
+            self.svg.add(
+                "text", {"class": "process", "x": self.left - 10, "y": y + 4}, text=process
+            )
+            self.svg.add(
+                "line", {"class": "line", "x1": self.left, "y1": y, "x2": self.right, "y2": y}
+            )
+        for process, begin, end in self._lines_between():
+            y = self.y[process]
+            self.svg.add(
+                "line",
+                {"class": "line red", "x1": self.x[begin], "y1": y, "x2": self.x[end], "y2": y},
+            )
+
+    def _draw_bars(self) -> None:
+        for bar, begin, end, lane in self.bars:
+            y = self.y[bar.process]
+            height = _BAR
+            if bar.sort == "held":
+                y -= _CLEAR + lane * _LANE + _BAR - 1.5
+                where = "in the send buffer"
+            elif bar.sort == "waits":
+                y += _CLEAR + lane * _LANE - 1.5
+                where = "in the receive buffer"
+            else:
+                height = 7.0
+                y -= height / 2
+                where = "job"
+            name = f"{_name(bar.message)} " if bar.message else ""
+            self.svg.add(
+                "rect",
+                {"class": bar.sort, "x": begin, "y": y, "width": end - begin, "height": height},
+                title=f"{name}{where}{self._length(bar)}",
+            )
+
+    def _length(self, bar: Bar) -> str:
+        if bar.begin is None or bar.end is None:
+            return ""
+        begin, end = self.picture.rows[bar.begin].time_ns, self.picture.rows[bar.end].time_ns
+        return "" if begin is None or end is None else f" for {readable(end - begin)}"
+
+    def _pointed_out(self, arrow: Arrow) -> str:
+        """`red` or `blue`, for the messages that matter here."""
+        if arrow.sort != "message" or arrow.message is None:
+            return ""
+        if (arrow.message, arrow.target) in self._red_copies:
+            return "red"
+        return "blue" if arrow.message == self.around else ""
+
+    def _arrows(self, arrows: Sequence[Arrow]) -> None:
+        for arrow in arrows:
+            y1, y2 = self.y[arrow.source], self.y[arrow.target]
+            colour = self._pointed_out(arrow)
+            kind = " ".join(
+                filter(None, [arrow.sort, colour, "again" if arrow.again and not colour else ""])
+            )
+            share = min(0.45, 46 / abs(y2 - y1))
+            if arrow.leaves is not None and arrow.comes is not None:
+                x1, x2 = self.x[arrow.leaves], self.x[arrow.comes]
+            elif arrow.leaves is not None:
+                x1 = self.x[arrow.leaves]
+                x2, y2 = min(x1 + 26, self.right), y1 + share * (y2 - y1)
+                kind += " stub"
+            else:
+                assert arrow.comes is not None
+                x2 = self.x[arrow.comes]
+                x1, y1 = max(x2 - 26, self.left), y2 - share * (y2 - y1)
+                kind += " from"
+            self._arrow(arrow, kind, (x1, y1), (x2, y2))
+            if arrow.lost:
+                cross(self.svg, x2, y2)
+
+    def _arrow(
+        self, arrow: Arrow, kind: str, begin: tuple[float, float], end: tuple[float, float]
+    ) -> None:
+        (x1, y1), (x2, y2) = begin, end
+        length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1e-9)
+        whole = arrow.leaves is not None and arrow.comes is not None
+        after = 4.5 if arrow.leaves is not None and arrow.sort == "message" else 1.0
+        until = 5.5 if arrow.comes is not None and arrow.sort == "message" else 1.5
+        dx, dy = (x2 - x1) / length, (y2 - y1) / length
+        words = [_name(arrow.message)] if arrow.message else []
+        words.append("" if arrow.sort == "message" else arrow.sort)
+        words.append(f"from {arrow.source} to {arrow.target}")
+        if arrow.lost:
+            words.append("is lost")
+        attributes: dict[str, str | float] = {
+            "class": kind,
+            "x1": x1 + after * dx,
+            "y1": y1 + after * dy,
+            "x2": x2 - until * dx,
+            "y2": y2 - until * dy,
+        }
+        if whole or arrow.comes is not None:
+            attributes["marker-end"] = f"url(#{_head(kind)})"
+        self.svg.add("line", attributes, title=" ".join(filter(None, words)))
+
+    def _joined(self, kind: str) -> list[int]:
+        """Releases (deliveries) that are where their send (receipt) is."""
+        mates: set[tuple[str, float, Message | None]] = set()
+        result = []
+        for index, row in enumerate(self.picture.rows):
+            key = (row.process, self.x[index], message_of(row))
+            if row.kind == (SEND if kind == RELEASE else RECEIVE):
+                mates.add(key)
+            elif row.kind == kind and key in mates:
+                result.append(index)
+        return result
+
+    def _marks(self) -> None:
+        svg = self.svg
+        inside = {*self._joined(RELEASE), *self._joined(DELIVER)}
+        for index, row in enumerate(self.picture.rows):
+            x, y = self.x[index], self.y[row.process]
+            colour = "red" if index in self._red_rows else ""
+            if not colour and self.around is not None and message_of(row) == self.around:
+                colour = "blue"
+            kind = f"{row.kind} {colour}".strip()
+            told = self._told(row)
+            if row.kind in (SEND, RELEASE):
+                ring(svg, kind, x, y, hollow=row.kind == SEND, small=index in inside, title=told)
+            elif row.kind in (RECEIVE, DELIVER):
+                frame(svg, kind, x, y, hollow=row.kind == RECEIVE, small=index in inside, title=told)
+            elif row.kind == "crash":
+                cross(svg, x, y, title=told)
+            elif row.kind == "restart":
+                svg.add(
+                    "line", {"class": "restart", "x1": x, "y1": y - 7, "x2": x, "y2": y + 7}, title=told
+                )
+            elif row.kind in ("retransmit", "duplicate"):
+                svg.add("circle", {"class": row.kind, "cx": x, "cy": y, "r": 2.0}, title=told)
+
+    def _told(self, row: Event) -> str:
+        """What a row says, in words."""
+        words = [row.process, row.kind]
+        message = message_of(row)
+        if message is not None:
+            words.append(_name(message))
+        if row.kind in (SEND, RELEASE) and row.peers:
+            words.append("to " + ", ".join(row.peers))
+        if row.time_ns is not None:
+            words.append("at " + readable(row.time_ns - self.start))
+        return " ".join([*words, f"(seq {row.seq})"])
+
+    def _labels(self) -> None:
+        """Names of messages, those that matter first."""
+        above = {p: Track(self.left, self.right) for p in self.picture.processes}
+        below = {p: Track(self.left, self.right) for p in self.picture.processes}
+        wanted = [
+            (index, row, self._emphasis(index, row))
+            for index, row in enumerate(self.picture.rows)
+            if row.kind in (SEND, DELIVER)
+        ]
+        wanted.sort(key=lambda entry: (not entry[2], entry[0]))
+        for index, row, emphasis in wanted:
+            message = message_of(row)
+            if message is None:
+                continue
+            text = _name(message)
+            if emphasis == "red" and row.kind == DELIVER:
+                text += self._verdict(row)
+            tracks, ys = (above, self.above) if row.kind == SEND else (below, self.below)
+            size = LABEL if emphasis else SMALL
+            place = tracks[row.process].claim(
+                self.x[index], text_width(text, size) * (1.08 if emphasis else 1), always=bool(emphasis)
+            )
+            if place is not None:
+                kind = f"name {emphasis}".strip()
+                y = ys[row.process] - (0 if row.kind == SEND else 1)
+                self.svg.add("text", {"class": kind, "x": place, "y": y}, text=text)
+
+    def _emphasis(self, index: int, row: Event) -> str:
+        if index in self._red_rows:
+            return "red"
+        return "blue" if self.around is not None and message_of(row) == self.around else ""
+
+    def _verdict(self, row: Event) -> str:
+        v = self.violation
+        if v is None or row.process != v.process:
+            return ""
+        return {v.first: " too late", v.second: " too early"}.get(message_of(row) or v.chain[0], "")
+
+
+def _name(message: Message) -> str:
+    return f"{message[0]}:{message[1]}"
+
+
+def _head(kind: str) -> str:
+    """The arrowhead that goes with a kind of line."""
+    for word in ("red", "blue", "ack", "permit", "control"):
+        if word in kind.split():
+            return f"head-{word}"
+    return "head"
