@@ -86,7 +86,7 @@ def test_causal_protocols_keep_their_promise_on_any_network_they_bear(
     for kind, network in NETWORKS.items():
         if carries(protocol, WORKLOADS[name], network=network):
             summary, judge = play(
-                **settings(protocol, WORKLOADS[name], network=network, messages=40, seed=1)
+                **settings(protocol, WORKLOADS[name], network=network, messages=30, seed=1)
             )
             check(summary, judge, f"{protocol} {name} {kind} seed=1")
             ran.append(kind)
@@ -103,7 +103,7 @@ def test_causal_protocols_keep_their_promise_through_the_faults_they_bear(
     for kind, faults in FAULTS.items():
         if carries(protocol, WORKLOADS[name], faults=faults):
             summary, judge = play(
-                **settings(protocol, WORKLOADS[name], faults=faults, messages=40, seed=2)
+                **settings(protocol, WORKLOADS[name], faults=faults, messages=30, seed=2)
             )
             check(summary, judge, f"{protocol} {name} {kind} seed=2")
             assert (summary.lost > 0) <= (kind in ("partition", "crash"))

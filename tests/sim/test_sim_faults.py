@@ -15,7 +15,7 @@ NAMES = ("a", "b", "c", "d")
 
 def links(fault: LinkFault) -> set[str]:
     """The links that a fault concerns, as 'ab' for a to b."""
-    concerns = fault.matcher(NAMES)
+    concerns = fault.rule(NAMES).concerns
     n = range(len(NAMES))
     return {NAMES[p] + NAMES[q] for p in n for q in n if p != q and concerns(p, q)}
 
@@ -169,23 +169,35 @@ def test_fifo_channels_stay_fifo_through_faults() -> None:
     assert [row.mid for row in other.of("deliver")] != list(range(1, 21))
 
 
-def test_faults_are_in_the_trace() -> None:
+def test_faults_are_in_the_trace_where_they_strike() -> None:
     faults = [
         {"kind": "partition", "at": "5ms", "sides": [[0], ["p1"]]},
-        {"kind": "heal", "at": "6ms"},
-        {"kind": "hold", "at": "7ms"},
-        {"kind": "release", "at": "8ms"},
+        {"kind": "slow", "at": "6ms", "processes": [2], "factor": 2},
+        {"kind": "heal", "at": "7ms"},
+        {"kind": "hold", "at": "8ms"},
+        {"kind": "release", "at": "9ms"},
     ]
-    _, judge = stream(faults)
-    rows = [row for row in judge.rows if row.process == "network"]
-    assert [(row.kind, row.time_ns // MS) for row in rows] == [
-        ("fault_partition", 5),
-        ("fault_heal", 6),
-        ("fault_hold", 7),
-        ("fault_release", 8),
+    _, judge = stream(faults, processes={"count": 3, "think": "10ms"})
+    rows = [row for row in judge.rows if row.kind.startswith("fault_")]
+    every = ("p0", "p1", "p2")
+    assert [(row.kind, row.process, row.time_ns // MS) for row in rows] == [
+        ("fault_partition", "p0", 5),
+        ("fault_partition", "p1", 5),
+        ("fault_slow", "p2", 6),
+        *(("fault_heal", name, 7) for name in every),
+        *(("fault_hold", name, 8) for name in every),
+        *(("fault_release", name, 9) for name in every),
     ]
-    assert rows[0].peers == ("p0", "p1")
-    assert [row.seq for row in rows] == [0, 1, 2, 3]
+    assert {(row.origin, row.mid, row.peers) for row in rows} == {(None, None, ())}
+
+
+def test_a_fault_comes_before_what_it_does() -> None:
+    _, judge = stream([{"kind": "hold", "at": 0}, {"kind": "release", "at": "60ms"}])
+    at_p1 = [row.kind for row in judge.rows if row.process == "p1"]
+    assert at_p1[:3] == ["fault_hold", "fault_release", "receive"]
+    _, judge = stream([{"kind": "crash", "at": "50ms", "oneway": True, "links": [[0, 1]]}])
+    first = next(row for row in judge.rows if row.kind in ("drop", "fault_crash"))
+    assert first.kind == "fault_crash"
 
 
 # -- what cannot be delivered --------------------------------------------------

@@ -143,7 +143,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"protocol": "fifo", "processes": 1}, "uniform needs at least 2 processes"),
     ({"protocol": "fifo", "processes": "many"}, "run.processes must be a table"),
     ({"protocol": "fifo", "processes": {"names": ["a", "a"]}}, "must all be different"),
-    ({"protocol": "fifo", "processes": {"names": ["a", "network"]}}, "cannot be called 'network'"),
     ({"protocol": "fifo", "processes": {"count": 3, "names": ["a", "b"]}}, "processes.count is 3"),
     ({"protocol": "fifo", "processes": {"think": "-1ms"}}, "processes.think must be nanosec"),
     ({"protocol": "fifo", "processes": {"jobs": {"share": 2}}}, "processes.jobs.share must be"),

@@ -123,6 +123,20 @@ class Chunk(NamedTuple):
     columns: Columns
 
 
+class _Maps(NamedTuple):
+    """From codes of a batch to names of all runs, and to numbers in one run (-1: none yet)."""
+
+    kind: Bytes
+    process: Words
+    origin: Words
+    peer: Words
+    process_number: Words
+    origin_number: Words
+    peer_number: Words
+    local: Words  # of each name: its number in the run, or -1
+    members: Words  # of each number in the run: the name
+
+
 @compiled
 def _encode(
     kinds: Words,
@@ -132,48 +146,58 @@ def _encode(
     mids: Longs,
     firsts: Words,
     peers: Words,
-    kind_map: Bytes,
-    process_map: Words,
-    origin_map: Words,
-    peer_map: Words,
-    local: Words,
-    members: Words,
-    known: int,
+    maps: _Maps,
     out: Columns,
+    known: int,
 ) -> int:
     """Codes of the batch to numbers of the run; returns how many are known now."""
     # Local names, so that the loop does not count references to the arrays.
+    kind_of, process_name, origin_name, peer_name = maps.kind, maps.process, maps.origin, maps.peer
+    process_of, origin_of, peer_of = maps.process_number, maps.origin_number, maps.peer_number
+    local, members = maps.local, maps.members
     out_kind, out_process, out_seq = out.kind, out.process, out.seq
     out_origin, out_mid, out_first, out_peers = out.origin, out.mid, out.first, out.peers
+    process_of[:] = -1
+    origin_of[:] = -1
+    peer_of[:] = -1
     rows = kinds.shape[0]
     base = firsts[0]
     for t in range(rows):
-        kind = kind_map[kinds[t]]
+        kind = kind_of[kinds[t]]
         out_kind[t] = kind
         out_seq[t] = seqs[t]
         out_first[t] = firsts[t] - base
-        name = process_map[processes[t]]
-        if local[name] < 0:
-            local[name] = known
-            members[known] = name
-            known += 1
-        out_process[t] = local[name]
-        if kind == OTHER:
-            continue
-        name = origin_map[origins[t]]
-        if local[name] < 0:
-            local[name] = known
-            members[known] = name
-            known += 1
-        out_origin[t] = local[name]
-        out_mid[t] = mids[t]
-        for k in range(firsts[t], firsts[t + 1]):
-            name = peer_map[peers[k]]
+        code = processes[t]
+        if process_of[code] < 0:
+            name = process_name[code]
             if local[name] < 0:
                 local[name] = known
                 members[known] = name
                 known += 1
-            out_peers[k - base] = local[name]
+            process_of[code] = local[name]
+        out_process[t] = process_of[code]
+        if kind == OTHER:
+            continue
+        code = origins[t]
+        if origin_of[code] < 0:
+            name = origin_name[code]
+            if local[name] < 0:
+                local[name] = known
+                members[known] = name
+                known += 1
+            origin_of[code] = local[name]
+        out_origin[t] = origin_of[code]
+        out_mid[t] = mids[t]
+        for k in range(firsts[t], firsts[t + 1]):
+            code = peers[k]
+            if peer_of[code] < 0:
+                name = peer_name[code]
+                if local[name] < 0:
+                    local[name] = known
+                    members[known] = name
+                    known += 1
+                peer_of[code] = local[name]
+            out_peers[k - base] = peer_of[code]
     out_first[rows] = firsts[rows] - base
     return known
 
@@ -203,10 +227,20 @@ class Encoder:
         runs = columns["run"].dictionary.to_pylist()
         codes = values_of(columns["run"].indices)
         changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-        process_map = self._map(columns["process"].dictionary)
-        origin_map = self._map(columns["origin"].dictionary)
-        peer_map = self._map(columns["peers"].values.dictionary)
-        kind_map = kinds_of(columns["kind"].dictionary)
+        process_name = self._names_of(columns["process"].dictionary)
+        origin_name = self._names_of(columns["origin"].dictionary)
+        peer_name = self._names_of(columns["peers"].values.dictionary)
+        maps = _Maps(
+            kinds_of(columns["kind"].dictionary),
+            process_name,
+            origin_name,
+            peer_name,
+            np.empty_like(process_name),
+            np.empty_like(origin_name),
+            np.empty_like(peer_name),
+            self._local,
+            self._members,
+        )
         kind = values_of(columns["kind"].indices)
         process = values_of(columns["process"].indices)
         seq = values_of(columns["seq"], np.int64)
@@ -225,14 +259,9 @@ class Encoder:
                 mid[start:end],
                 first[start : end + 1],
                 peers,
-                kind_map,
-                process_map,
-                origin_map,
-                peer_map,
-                self._local,
-                self._members,
-                len(run.processes),
+                maps,
                 out,
+                len(run.processes),
             )
             for k in range(len(run.processes), known):
                 run.processes.append(self.names[self._members[k]])
@@ -267,7 +296,7 @@ class Encoder:
         self._run = Run(name)
         return self._run
 
-    def _map(self, dictionary: pa.Array) -> Words:
+    def _names_of(self, dictionary: pa.Array) -> Words:
         """From the codes of a batch to numbers of names that last."""
         found = pc.index_in(dictionary, value_set=self._set)
         if found.null_count:

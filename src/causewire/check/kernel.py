@@ -129,7 +129,7 @@ class Kernel:
         self._odd: list[Longs] = []
         word, long = np.zeros(0, np.int32), np.zeros(0, np.int64)
         table = np.zeros((0, 0), np.int32)
-        counters = np.zeros(8, np.int64)
+        counters = np.zeros(9, np.int64)
         counters[loop.EVERY] = every
         self._state = loop.State(
             seq=long,
@@ -168,7 +168,7 @@ class Kernel:
         at = 0
         while True:
             at, why = loop.advance(
-                self._state, columns, at, position, lo, hi, self._lanes, self._unique
+                self._state, columns, at, position, lo, hi, self._lanes, not self._unique
             )
             if why == loop.DONE:
                 return
@@ -197,7 +197,7 @@ class Kernel:
     @property
     def undelivered(self) -> int:
         """How many copies of messages are in flight."""
-        return len(self._state.copies) - int(self._state.counters[loop.FREE_COPIES])
+        return int(self._state.counters[loop.IN_FLIGHT])
 
     @property
     def violations(self) -> int:

@@ -45,7 +45,9 @@ DONE, ORDER, SLOTS, COPIES, POOL, VERSIONS, ODD = range(7)
 UNMATCHED, FOREIGN_SEND = range(2)
 
 # Places in `State.counters`: what is unused, then results.
-FREE_SLOTS, FREE_COPIES, FREE_VERSIONS, SENT, SET_ASIDE, VIOLATIONS, FOUND, EVERY = range(8)
+FREE_SLOTS, FREE_COPIES, FREE_VERSIONS, IN_FLIGHT, SENT, SET_ASIDE, VIOLATIONS, FOUND, EVERY = (
+    range(9)
+)
 
 # Fields of a copy; NEXT is the one after it in its chain.
 MID, PAIR, SLOT, NEXT = range(4)
@@ -213,6 +215,31 @@ def number_up_to(pool: Words, numbers: Words, place: int, number: int) -> int:
 
 
 @inlined
+def find(pool: Words, mids: Longs, place: int, mid: int, growing: bool) -> int:
+    """Which of the messages in flight at this place has this mid, or -1.
+
+    The first, mostly; then by bisection if mids grow, or from the end.
+    """
+    if place < 0:
+        return 0 if place < -1 and mids[-2 - place] == mid else -1
+    if mids[slot_at(pool, place, 0)] == mid:
+        return 0
+    high = int(pool[place + COUNT]) - 1
+    if growing:
+        low = 1
+        while low < high:
+            middle = (low + high) >> 1
+            if mids[slot_at(pool, place, middle)] < mid:
+                low = middle + 1
+            else:
+                high = middle
+        return high if high > 0 and mids[slot_at(pool, place, high)] == mid else -1
+    while high > 0 and mids[slot_at(pool, place, high)] != mid:
+        high -= 1
+    return high if high > 0 else -1
+
+
+@inlined
 def _append(pool: Words, ring: int, slot: int) -> None:
     mask = (4 << pool[ring + CLASS]) - 1
     count = pool[ring + COUNT]
@@ -222,12 +249,8 @@ def _append(pool: Words, ring: int, slot: int) -> None:
 
 @inlined
 def push(pool: Words, empty: Words, place: int, slot: int) -> int:
-    """Add the latest message; returns the new place, or -1 if there is no room.
-
-    Adding it again changes nothing: a destination may be named twice, and after
-    a -1 everything is tried again.
-    """
-    if place == -1 or place == -2 - slot:
+    """Add the latest message; returns the new place, or -1 if there is no room."""
+    if place == -1:
         return -2 - slot
     if place < 0:
         ring = _new_ring(pool, empty, 0)
@@ -236,8 +259,6 @@ def push(pool: Words, empty: Words, place: int, slot: int) -> int:
             _append(pool, ring, slot)
         return ring
     count = pool[place + COUNT]
-    if slot_at(pool, place, count - 1) == slot:
-        return place
     size = pool[place + CLASS]
     if count == 4 << size:
         larger = _new_ring(pool, empty, size + 1)
@@ -252,8 +273,16 @@ def push(pool: Words, empty: Words, place: int, slot: int) -> int:
 
 
 @inlined
-def pull(pool: Words, empty: Words, numbers: Words, place: int, slot: int) -> int:
-    """Take a message out; returns the new place."""
+def holds_last(pool: Words, place: int, slot: int) -> bool:
+    """Whether this message is there already, as the latest one."""
+    if place < 0:
+        return place == -2 - slot
+    return slot_at(pool, place, pool[place + COUNT] - 1) == slot
+
+
+@inlined
+def pull(pool: Words, empty: Words, place: int, at: int) -> int:
+    """Take the message out that `find` found; returns the new place."""
     if place < 0:
         return -1
     base = place + HEADER
@@ -263,9 +292,6 @@ def pull(pool: Words, empty: Words, numbers: Words, place: int, slot: int) -> in
     if count == 0:
         _free_ring(pool, empty, place)
         return -1
-    at = 0
-    if pool[base + start] != slot:
-        at = number_up_to(pool, numbers, place, numbers[slot]) - 1
     if at < count - at:
         for k in range(at, 0, -1):
             pool[base + ((start + k) & mask)] = pool[base + ((start + k - 1) & mask)]
@@ -350,7 +376,7 @@ def advance(
     lo: int,
     hi: int,
     lanes: int,
-    unique: bool,
+    growing: bool,
 ) -> tuple[int, int]:
     """Go on from row `start`; returns the row at which it stopped, and what for.
 
@@ -373,7 +399,7 @@ def advance(
     heads, copies, free_copies = s.heads, s.copies, s.free_copies
     odd, counters = s.odd, s.counters
     slots_left, copies_left = counters[FREE_SLOTS], counters[FREE_COPIES]
-    versions_left = counters[FREE_VERSIONS]
+    versions_left, in_flight = counters[FREE_VERSIONS], counters[IN_FLIGHT]
     why = DONE
     t = start
     while t < kinds.shape[0]:
@@ -394,8 +420,19 @@ def advance(
             if versions_left == 0:
                 why = VERSIONS
                 break
-            copy = take_copy(heads, copies, mid, origin << 32 | p)
-            if copy < 0:
+            slot, at, place = -1, -1, -1
+            if ours:
+                place = int(places[p, lane])
+                at = find(pool, slot_mid, place, mid, growing)
+                if at >= 0:
+                    slot = slot_at(pool, place, at)
+            else:
+                copy = take_copy(heads, copies, mid, origin << 32 | p)
+                if copy >= 0:
+                    slot = int(copies[copy, SLOT])
+                    free_copies[copies_left] = copy
+                    copies_left += 1
+            if slot < 0:
                 if counters[SET_ASIDE] == odd.shape[0]:
                     why = ODD
                     break
@@ -403,32 +440,36 @@ def advance(
                 last_seq[p] = seqs[t]
                 t += 1
                 continue
-            slot = copies[copy, SLOT]
-            free_copies[copies_left] = copy
-            copies_left += 1
             number = slot_number[slot]
             theirs = slot_version[slot]
-            own = np.int32(0)
-            if ours:
-                place = pull(pool, empty, slot_number, int(places[p, lane]), slot)
-                places[p, lane] = place
-                low[p, lane] = NEVER if place == -1 else slot_number[slot_at(pool, place, 0)]
-                own = clock[theirs, lane]
-                clock[theirs, lane] = number - 1
             versions_left -= 1
             result = free_versions[versions_left]
             mine = current[p]
-            if _merge(clock, low, theirs, mine, result, p, lanes):
-                _overtaken(s, c, t, position, slot, lo, lanes)
+            # The message itself is in flight yet, which does no harm: its number
+            # is more than its clock has in that lane. Loads before stores, as a
+            # vector cannot be loaded at once if part of it was just stored.
+            ahead = _merge(clock, low, theirs, mine, result, p, lanes)
             if ours:
-                clock[theirs, lane] = own
+                ahead |= low[p, lane] < number
+                place = pull(pool, empty, place, at)
+                places[p, lane] = place
+                low[p, lane] = NEVER if place == -1 else slot_number[slot_at(pool, place, 0)]
                 clock[result, lane] = max(clock[result, lane], number)
+            if ahead:
+                own = np.int32(0)
+                if ours:
+                    own = clock[theirs, lane]
+                    clock[theirs, lane] = number - 1
+                _overtaken(s, c, t, position, slot, lo, lanes)
+                if ours:
+                    clock[theirs, lane] = own
             current[p] = result
             shared[result] = 1
             shared[mine] -= 1
             if shared[mine] == 0:
                 free_versions[versions_left] = mine
                 versions_left += 1
+            in_flight -= 1
             slot_copies[slot] -= 1
             if slot_copies[slot] == 0:
                 free_slots[slots_left] = slot
@@ -439,44 +480,50 @@ def advance(
                     versions_left += 1
 
         elif origin == p:
-            if mid <= last_mid[p] and not unique:
+            if growing and mid <= last_mid[p]:
                 why = ORDER
                 break
             if slots_left == 0:
                 why = SLOTS
                 break
-            if firsts[t + 1] - firsts[t] > copies_left:
-                why = COPIES
-                break
             slot = int(free_slots[slots_left - 1])
             number = np.int32(last_number[p] + 1)
+            count = 0
             if ours:
                 for k in range(firsts[t], firsts[t + 1]):
                     d = peers[k]
-                    place = push(pool, empty, int(places[d, lane]), slot)
-                    if place == -1:
-                        why = POOL
-                        break
-                    places[d, lane] = place
-                    low[d, lane] = min(low[d, lane], number)
+                    place = int(places[d, lane])
+                    if not holds_last(pool, place, slot):  # else named twice, or begun before
+                        place = push(pool, empty, place, slot)
+                        if place == -1:
+                            why = POOL
+                            break
+                        places[d, lane] = place
+                        low[d, lane] = min(low[d, lane], number)
+                        slot_copies[slot] += 1
                 if why != DONE:
                     break
+                count = int(slot_copies[slot])
                 slot_mid[slot] = mid
                 slot_shown[slot] = 0
-            count = 0
-            for k in range(firsts[t], firsts[t + 1]):
-                pair = origin << 32 | peers[k]
-                if firsts[t + 1] - firsts[t] > 1 and find_copy(heads, copies, mid, pair) >= 0:
-                    continue  # a destination named twice
-                copies_left -= 1
-                add_copy(heads, copies, free_copies[copies_left], mid, pair, slot)
-                count += 1
+            else:
+                if firsts[t + 1] - firsts[t] > copies_left:
+                    why = COPIES
+                    break
+                for k in range(firsts[t], firsts[t + 1]):
+                    pair = origin << 32 | peers[k]
+                    if count > 0 and find_copy(heads, copies, mid, pair) >= 0:
+                        continue  # named twice
+                    copies_left -= 1
+                    add_copy(heads, copies, free_copies[copies_left], mid, pair, slot)
+                    count += 1
+                slot_copies[slot] = count
             last_mid[p] = mid
             last_number[p] = number
             counters[SENT] += 1
             if count > 0:
+                in_flight += count
                 slots_left -= 1
-                slot_copies[slot] = count
                 slot_number[slot] = number
                 slot_sent[slot] = position + t
                 slot_version[slot] = current[p]
@@ -492,4 +539,5 @@ def advance(
     counters[FREE_SLOTS] = slots_left
     counters[FREE_COPIES] = copies_left
     counters[FREE_VERSIONS] = versions_left
+    counters[IN_FLIGHT] = in_flight
     return t, why

@@ -26,7 +26,6 @@ from .errors import SimulationError
 from .faults import Fault, Timeline, fault
 from .network import Network, Regions
 from .process import Processes
-from .recorder import NETWORK
 from .settings import Settings, by, duration, flag, integer, many, one_of, optional, text
 from .sizes import Sizes
 from .workloads import Uniform, Workload, workload
@@ -91,18 +90,19 @@ class Config(Settings):
     """Run the protocol on a network that it does not claim to bear."""
 
     def check(self) -> None:
-        names = self.workload.own_names()
-        given = len(self.processes.names) or self.processes.count
-        if names is not None and given not in (None, len(names)):
+        kind = self.workload.kind
+        own = self.workload.own_names()
+        if own is not None:
+            if self.processes.count not in (None, len(own)):
+                raise SimulationError(
+                    f"the {kind} workload has {len(own)} processes, not {self.processes.count}"
+                )
+            if self.processes.names not in ((), own):
+                raise SimulationError(f"the {kind} workload names its processes itself")
+        messages = self.workload.own_messages()
+        if messages is not None and self.messages not in (None, messages):
             raise SimulationError(
-                f"the {self.workload.kind} workload has {len(names)} processes, not {given}"
-            )
-        if NETWORK in self.names():
-            raise SimulationError(f"a process cannot be called {NETWORK!r}")
-        own = self.workload.own_messages()
-        if own is not None and self.messages not in (None, own):
-            raise SimulationError(
-                f"the {self.workload.kind} workload has {own} messages, not {self.messages}"
+                f"the {kind} workload has {messages} messages, not {self.messages}"
             )
         if self.retransmission == 0:
             raise SimulationError("run.retransmission must be more than 0")

@@ -29,7 +29,7 @@ summary of the run says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -43,14 +43,14 @@ __all__ = [
     "Hold",
     "Partition",
     "Release",
+    "Rule",
     "Slow",
     "Timeline",
     "fault",
 ]
 
 Who = str | int
-Matcher = Callable[[int, int], bool]
-"""Whether a rule concerns the link from one process to another, by index."""
+"""A process, by its name or its index."""
 
 
 def _who(value: Any, what: str) -> Who:
@@ -77,13 +77,10 @@ class Fault(Settings):
     """Something that happens to the network at one moment."""
 
     kind: ClassVar[str]
+    cuts: ClassVar[bool] = False
+    """Whether packets get lost by it."""
     at: int = field(metadata=by(duration))
     name: str = field(default="", metadata=by(text))
-
-    @property
-    def cuts(self) -> bool:
-        """Whether packets get lost by it."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +97,7 @@ class LinkFault(Fault):
         if len(given) > 1:
             raise SimulationError(f"{self.label} takes one of {', '.join(given)}, not several")
 
-    def matcher(self, names: Sequence[str]) -> Matcher:
+    def rule(self, names: Sequence[str]) -> Rule:
         """The links that are meant, for a run with these processes."""
         index = {name: i for i, name in enumerate(names)}
 
@@ -112,24 +109,24 @@ class LinkFault(Fault):
 
         if self.sides:
             side = self._side_of(len(names), resolve)
-            return lambda p, q: p in side and q in side and side[p] != side[q]
+            return Rule(self, side, lambda p, q: p in side and q in side and side[p] != side[q])
         if self.links:
             pairs = {(resolve(a), resolve(b)) for a, b in self.links}
             if not self.oneway:
                 pairs |= {(b, a) for a, b in pairs}
-            return lambda p, q: (p, q) in pairs
+            return Rule(self, {i for pair in pairs for i in pair}, lambda p, q: (p, q) in pairs)
         if self.processes:
             ends = {resolve(who) for who in self.processes}
-            return lambda p, q: p in ends or q in ends
-        return lambda p, q: True
+            return Rule(self, ends, lambda p, q: p in ends or q in ends)
+        return Rule(self, range(len(names)), lambda p, q: True)
 
     def _side_of(self, n: int, resolve: Callable[[Who], int]) -> dict[int, int]:
         if isinstance(self.sides, int):
             return {i: i * self.sides // n for i in range(n)}
         side: dict[int, int] = {}
-        for number_, members in enumerate(self.sides):
+        for k, members in enumerate(self.sides):
             for who in members:
-                if side.setdefault(resolve(who), number_) != number_:
+                if side.setdefault(resolve(who), k) != k:
                     raise SimulationError(f"{self.label}: {who!r} is on two sides")
         return side
 
@@ -140,14 +137,11 @@ class Partition(LinkFault):
 
     label: ClassVar[str] = "partition"
     kind: ClassVar[str] = "partition"
+    cuts: ClassVar[bool] = True
 
     def check(self) -> None:
         if not self.sides or self.links or self.processes:
             raise SimulationError("partition needs sides, and nothing else that names links")
-
-    @property
-    def cuts(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +150,7 @@ class Crash(LinkFault):
 
     label: ClassVar[str] = "crash"
     kind: ClassVar[str] = "crash"
-
-    @property
-    def cuts(self) -> bool:
-        return True
+    cuts: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,74 +190,87 @@ fault = one_of(Partition, Crash, Heal, Hold, Release, Slow)
 """Read a fault: one of these classes, or a table with its kind."""
 
 
+class Rule:
+    """A fault that is in force, and the links that it concerns."""
+
+    __slots__ = ("concerns", "fault", "processes")
+
+    def __init__(
+        self, fault: LinkFault, processes: Iterable[int], concerns: Callable[[int, int], bool]
+    ) -> None:
+        self.fault = fault
+        self.processes = sorted(processes)
+        """The processes that it names, by index; all, if it names none."""
+        self.concerns = concerns
+        """Whether it is about the link from one process to another, by index."""
+
+
 class Timeline:
-    """The faults of a run that are in force, as rules about links.
+    """The faults of a run that are in force.
 
     The network asks it about each packet, and only while there is a rule: the
     lists are empty most of the time.
     """
 
-    __slots__ = ("_matchers", "cut", "held", "pending", "slow")
+    __slots__ = ("_rules", "cut", "held", "pending", "slow")
 
     def __init__(self, faults: Sequence[Fault], names: Sequence[str]) -> None:
         started = {fault.name for fault in faults if isinstance(fault, LinkFault)}
         for fault in faults:
             if fault.name and fault.name not in started:
                 raise SimulationError(f"{fault.kind}: no fault is called {fault.name!r}")
-        self._matchers = {
-            id(fault): fault.matcher(names) for fault in faults if isinstance(fault, LinkFault)
-        }
+        self._rules = [fault.rule(names) for fault in faults if isinstance(fault, LinkFault)]
         self.pending = len(faults)
         """How many faults are still to come."""
-        self.cut: list[tuple[LinkFault, Matcher]] = []
-        self.held: list[tuple[LinkFault, Matcher]] = []
-        self.slow: list[tuple[Slow, Matcher]] = []
+        self.cut: list[Rule] = []
+        self.held: list[Rule] = []
+        self.slow: list[Rule] = []
 
-    def apply(self, fault: Fault) -> Matcher | None:
-        """The fault happens; returns which links died, if it is a crash."""
+    def apply(self, fault: Fault) -> list[Rule]:
+        """The fault happens; returns the rules that begin or end with it."""
         self.pending -= 1
-        if isinstance(fault, Heal | Release):
-            self._end(fault)
-            return None
-        assert isinstance(fault, LinkFault)
-        matcher = self._matchers[id(fault)]
-        if isinstance(fault, Hold):
-            self.held.append((fault, matcher))
-        elif isinstance(fault, Slow):
-            self.slow.append((fault, matcher))
-        else:
-            self.cut.append((fault, matcher))
-        return matcher if isinstance(fault, Crash) else None
-
-    def _end(self, fault: Heal | Release) -> None:
-        def goes_on(rule: tuple[LinkFault, Matcher]) -> bool:
-            return fault.name not in ("", rule[0].name)
-
+        if isinstance(fault, Heal):
+            ended = self._ended(fault, self.cut + self.slow)
+            self.cut = [rule for rule in self.cut if rule not in ended]
+            self.slow = [rule for rule in self.slow if rule not in ended]
+            return ended
         if isinstance(fault, Release):
-            self.held = list(filter(goes_on, self.held))
+            ended = self._ended(fault, self.held)
+            self.held = [rule for rule in self.held if rule not in ended]
+            return ended
+        rule = next(rule for rule in self._rules if rule.fault is fault)
+        if isinstance(fault, Hold):
+            self.held.append(rule)
+        elif isinstance(fault, Slow):
+            self.slow.append(rule)
         else:
-            self.cut = list(filter(goes_on, self.cut))
-            self.slow = list(filter(goes_on, self.slow))
+            self.cut.append(rule)
+        return [rule]
+
+    @staticmethod
+    def _ended(fault: Fault, rules: Sequence[Rule]) -> list[Rule]:
+        return [rule for rule in rules if fault.name in ("", rule.fault.name)]
 
     def is_cut(self, p: int, q: int) -> bool:
         """Whether what arrives at q from p is lost now."""
-        return any(matches(p, q) for _, matches in self.cut)
+        return any(rule.concerns(p, q) for rule in self.cut)
 
     def is_held(self, p: int, q: int) -> bool:
         """Whether what arrives at q from p has to wait now."""
-        return any(matches(p, q) for _, matches in self.held)
+        return any(rule.concerns(p, q) for rule in self.held)
 
     def slowed(self, p: int, q: int, latency: int) -> int:
         """The latency of what leaves p for q now."""
-        for fault, matches in self.slow:
-            if matches(p, q):
-                latency = int(latency * fault.factor)
+        for rule in self.slow:
+            if isinstance(rule.fault, Slow) and rule.concerns(p, q):
+                latency = int(latency * rule.fault.factor)
         return latency
 
     def lasting(self) -> list[str]:
         """What cuts or holds links now, in words."""
         words = []
-        for fault, _ in self.cut + self.held:
+        for rule in self.cut + self.held:
+            fault = rule.fault
             name = f" {fault.name!r}" if fault.name else ""
             never = "released" if isinstance(fault, Hold) else "healed"
             words.append(f"{fault.kind}{name} at {fault.at} ns was never {never}")

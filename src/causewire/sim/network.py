@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import SimulationError
-from .faults import Fault, Release, Timeline
+from .faults import Crash, Fault, Release, Rule, Timeline
 from .settings import Settings, by, choice, data_rate, flag, fraction, many, one_of, optional, text
 from .times import Time, Uniform, span
 
@@ -284,12 +284,11 @@ class Carrier:
             return 0
         return -(-self._free.get(p.index, 0) // self._bandwidth)
 
-    def strike(self, fault: Fault) -> None:
-        """A fault happens."""
-        dead = self.timeline.apply(fault)
-        if dead is not None:
-            self._lose_in_flight(dead)
-        if isinstance(fault, Release):
+    def strike(self, fault: Fault, rules: Sequence[Rule]) -> None:
+        """A fault has happened, by which these rules began or ended."""
+        if isinstance(fault, Crash):
+            self._lose_in_flight(rules[0].concerns)
+        elif isinstance(fault, Release):
             waiting = self._held
             self._held = []
             for entry in waiting:

@@ -16,7 +16,7 @@ its departure.
     ack_receive, permit_receive, control_receive  and arrives
     drop         a packet that this process sent is lost; peers: to whom
     job_start, job_end                          the message's job
-    fault_...    a fault happens to the network, a process of its own in the trace
+    fault_partition, fault_heal, ...            a fault that names this process, or all
 
 An ack names the message that it is about, of the process it goes to; a permit
 one of the process it comes from; other packets name none.
@@ -24,20 +24,17 @@ one of the process it comes from; other packets name none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..core.endpoint import Packet
 from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event
-from .faults import Fault, LinkFault
+from .faults import Fault
 from .process import Message, Process
 from .scheduler import Scheduler
 from .sizes import Shape
 
-__all__ = ["NETWORK", "Recorder", "Sink"]
-
-NETWORK = "network"
-"""The process of rows about the network itself."""
+__all__ = ["Recorder", "Sink"]
 
 _new = tuple.__new__
 
@@ -52,14 +49,12 @@ class Sink(Protocol):
 class Recorder:
     """Writes the rows of one run."""
 
-    __slots__ = ("_faults", "_names", "_run", "_scheduler", "_write")
+    __slots__ = ("_run", "_scheduler", "_write")
 
-    def __init__(self, sink: Sink, run: str, names: Sequence[str], scheduler: Scheduler) -> None:
+    def __init__(self, sink: Sink, run: str, scheduler: Scheduler) -> None:
         self._write: Callable[[Any], None] = sink.write
         self._run = run
-        self._names = names
         self._scheduler = scheduler
-        self._faults = 0
 
     def _row(
         self,
@@ -124,19 +119,8 @@ class Recorder:
         origin = message.origin.name
         self._row(p, kind, origin, message.mid, (origin,))
 
-    def fault(self, fault: Fault) -> None:
-        """A row of the network itself, which happens at no process."""
-        named: list[str] = []
-        if isinstance(fault, LinkFault):
-            sides = () if isinstance(fault.sides, int) else fault.sides
-            for part in (*sides, *fault.links, fault.processes):
-                named.extend(w if isinstance(w, str) else self._names[w] for w in part)
-        number = self._faults
-        self._faults += 1
-        now = self._scheduler.now
-        kind = f"fault_{fault.kind}"
-        row = (self._run, NETWORK, number, now, number + 1, kind, None, None, tuple(named))
-        self._write(_new(Event, (*row, None, None)))
+    def fault(self, p: Process, fault: Fault) -> None:
+        self._row(p, f"fault_{fault.kind}", None, None, ())
 
     @staticmethod
     def _about(

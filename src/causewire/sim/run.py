@@ -130,7 +130,7 @@ class Simulation(Stage):
 
     def record(self, sink: Sink, run: str) -> None:
         """Write the rows of the trace there."""
-        self._recorder = Recorder(sink, run, self.names, self._scheduler)
+        self._recorder = Recorder(sink, run, self._scheduler)
         self._application.recorder = self._recorder
         self._shapes = Shapes(self.config.sizes, weigh=True)
 
@@ -153,9 +153,11 @@ class Simulation(Stage):
         self._scheduler.stop()
 
     def _strike(self, fault: Fault, *_: Any) -> None:
+        rules = self._carrier.timeline.apply(fault)
         if self._recorder is not None:
-            self._recorder.fault(fault)
-        self._carrier.strike(fault)
+            for i in sorted({i for rule in rules for i in rule.processes}):
+                self._recorder.fault(self.processes[i], fault)
+        self._carrier.strike(fault, rules)
 
     # -- sending ---------------------------------------------------------------
 
