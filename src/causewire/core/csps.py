@@ -93,7 +93,7 @@ class Csps(HybridEndpoint):
         else:
             message = _new(Message, ("msg", mid, pid, payload, True))
         self._unacked.append(to)
-        peer.flight.append(message)
+        peer.flight[mid] = message
         self._packets.append((to, message))
         return mid
 
@@ -125,7 +125,7 @@ class Csps(HybridEndpoint):
             if oldest and alone:
                 peer.granted = mid
             message = _new(Message, ("msg", mid, pid, payload, not (oldest and alone)))
-            peer.flight.append(message)
+            peer.flight[mid] = message
             self._packets.append((name, message))
         if alone:
             self._unacked.append(copies[0][0])

@@ -25,7 +25,6 @@ Cost per message: one record in `flight`, one look-up of the peer on each side.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import repeat
 from operator import lt
@@ -89,8 +88,8 @@ class Peer:
         """Number of the last message causal-sent to it (`ls`, line 24)."""
         self.acked = 0
         """It has delivered all messages up to this one."""
-        self.flight: deque[Packet] = deque()
-        """Released to it and not acknowledged, in order."""
+        self.flight: dict[int, Packet] = {}
+        """Released to it and not acknowledged, by number, in order."""
         self.delivered = 0
         """Number of its last message delivered here (`ld`, line 25)."""
         self.early: dict[int, Packet] = {}
@@ -109,7 +108,7 @@ class Peer:
         return (
             self.sent,
             self.acked,
-            tuple(self.flight),
+            tuple(self.flight.values()),
             self.delivered,
             frozenset(self.early.values()),
         )
@@ -214,25 +213,17 @@ class FifoEndpoint(Endpoint, Generic[P]):
         if mid <= peer.acked:
             return False
         flight = peer.flight
-        if not flight or flight[0][1] != mid:
-            self._check_covered(source, flight, mid)
+        if mid not in flight:
+            raise _never_sent(source, mid)
+        k = mid
+        while k > peer.acked:
+            k = flight.pop(k)[2]  # on to its predecessor
         peer.acked = mid
-        flight.popleft()
-        while flight and flight[0][1] <= mid:
-            flight.popleft()
         return True
-
-    def _check_covered(self, source: str, flight: Iterable[Packet], mid: int) -> None:
-        for message in flight:
-            if message[1] >= mid:
-                if message[1] == mid:
-                    return
-                break
-        raise _never_sent(source, mid)
 
     def retransmit(self) -> None:
         for name, peer in self._peers.items():
-            self._packets.extend([(name, message) for message in peer.flight])
+            self._packets.extend([(name, message) for message in peer.flight.values()])
 
     def take_packets(self) -> list[Outgoing]:
         packets = self._packets
@@ -295,7 +286,7 @@ class Fifo(FifoEndpoint[Peer]):
         peer = self._peers.get(to) or self._peer(to)
         message = _new(Message, ("msg", mid, peer.sent, payload))
         peer.sent = mid
-        peer.flight.append(message)
+        peer.flight[mid] = message
         self._packets.append((to, message))
 
     def receive(self, source: str, packet: Packet) -> None:

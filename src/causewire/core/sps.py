@@ -128,7 +128,7 @@ class Sps(HybridEndpoint):
         if not flag:
             peer.granted = mid
         message = _new(Message, ("msg", mid, pid, payload, flag))
-        peer.flight.append(message)
+        peer.flight[mid] = message
         self._packets.append((to, message))
         return mid
 
@@ -216,7 +216,7 @@ class Sps(HybridEndpoint):
         peer = self._peers[to]
         if not flag:
             peer.granted = mid
-        peer.flight.append(message)
+        peer.flight[mid] = message
         self._packets.append((to, message))
 
     # -- permits: lines 48-71 -------------------------------------------------
