@@ -29,11 +29,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from causewire.check import Columns, Kernel, Stream, check, scan
+from causewire.check.compiled import compiled
 from causewire.trace import Trace, arrow_schema, open_trace
 from causewire.trace.parquet import ParquetWriter
 
@@ -44,11 +44,10 @@ PLAIN = 20_000_000
 
 def generate(processes: int, events: int) -> Arrays:
     """Kind, process, seq, lamport, origin, mid, first and peers of a causal trace."""
-    arrays: Arrays = _generate(processes, events, 3 * processes, 1)
-    return arrays
+    return _generate(processes, events, 3 * processes, 1)
 
 
-@numba.njit  # type: ignore[untyped-decorator]
+@compiled
 def _generate(n: int, events: int, most: int, seed: int) -> Arrays:
     np.random.seed(seed)
     kind = np.empty(events, np.int8)

@@ -107,7 +107,8 @@ def plant(rng: random.Random, events: list[Event]) -> Planted | None:
             if rng.random() < 0.3:
                 del events[k]
             else:
-                _rotate(events, [i for i in range(k, j + 1) if events[i].process == a.process])
+                events.insert(j, events.pop(k))
+                _restamp(events)
             return Planted(a.run, a.process, (a.origin, a.mid), (b.origin, b.mid))
     return None
 
@@ -148,6 +149,23 @@ def _rotate(events: list[Event], places: list[int]) -> None:
     for i, row in zip(places, rows[1:] + rows[:1], strict=True):
         at = events[i]
         events[i] = row._replace(seq=at.seq, lamport=at.lamport, time_ns=at.time_ns)
+
+
+def _restamp(events: list[Event]) -> None:
+    """Give rows that were moved, but are in order, the times that belong there."""
+    free: dict[str, list[int]] = {}
+    for e in events:
+        free.setdefault(e.process, []).append(e.seq)
+    for seqs in free.values():
+        seqs.sort(reverse=True)
+    clock: dict[str, int] = {}
+    sent: dict = {}
+    for k, e in enumerate(events):
+        after = sent[e.origin, e.mid] if e.kind == "deliver" else 0
+        clock[e.process] = max(clock.get(e.process, 0), after) + 1
+        if e.kind == "send":
+            sent[e.origin, e.mid] = clock[e.process]
+        events[k] = e._replace(seq=free[e.process].pop(), lamport=clock[e.process], time_ns=k)
 
 
 def _pasts(events: list[Event]) -> dict:

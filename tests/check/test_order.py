@@ -182,3 +182,13 @@ def test_rows_of_other_kinds_count_as_events_only():
     assert facts(report) == (2, 0, 2, 2, 0)
     events = [*quiet, one("a", 2, "send", "a", 1, "a"), one("a", 1, "deliver", "b", 1)]
     assert facts(check(events)) == (4, 1, 3, 2, 0)
+
+
+def test_progress_and_kinds_of_input(tmp_path):
+    events = random_run(random.Random(3), "r", causal=True, steps=50)
+    write_trace(tmp_path / "t.parquet", events)
+    seen = []
+    report = check(tmp_path / "t.parquet", progress=seen.append)
+    assert seen == [len(events)]
+    for same in (str(tmp_path / "t.parquet"), trace_of(events), iter(events)):
+        assert check(same) == report

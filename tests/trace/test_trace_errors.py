@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
+from operator import methodcaller
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from causewire.trace import Event, TraceError, arrow_schema, open_trace, open_writer, write_trace
+from causewire.trace import (
+    Event,
+    TraceError,
+    arrow_schema,
+    open_trace,
+    open_writer,
+    write_trace,
+)
 
 GOOD = {
     "run": "r",
@@ -89,6 +98,30 @@ def test_damaged_parquet_names_the_row(tmp_path):
     told = complaint(path)
     assert told.startswith("row 1")
     assert "damaged from here on" in told
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_whatever_is_flipped_is_an_error_or_harmless(tmp_path, ours):
+    """A segmentation fault would show as well."""
+    rng = random.Random(1)
+    path = tmp_path / "t.parquet"
+    rows = [{**GOOD, "seq": k, "mid": k + 1, "peers": ["b", f"p{k % 5}"]} for k in range(200)]
+    if ours:
+        write_trace(path, [Event(**{**row, "peers": tuple(row["peers"])}) for row in rows])
+    else:
+        parquet(path, *rows)
+    whole = path.read_bytes()
+    errors = 0
+    for _ in range(150):
+        data = bytearray(whole)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        for read in (methodcaller("events"), methodcaller("batches")):
+            try:
+                list(read(open_trace(path)))
+            except TraceError:
+                errors += 1
+    assert errors > 100
 
 
 def test_wrong_columns(tmp_path):

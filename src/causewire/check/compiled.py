@@ -12,14 +12,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bytes", "Longs", "Numbers", "Words", "compiled", "inlined"]
+__all__ = ["Bytes", "Longs", "Words", "compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Bytes: TypeAlias = npt.NDArray[np.int8]
 Words: TypeAlias = npt.NDArray[np.int32]
 Longs: TypeAlias = npt.NDArray[np.int64]
-Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
 def compiled(function: F) -> F:

@@ -9,7 +9,8 @@ send to its delivery there. A *slot* is a small number that stands for a message
 from its send to the delivery of its last copy, and for another one after that.
 A table finds the slot of a copy from (origin, mid, destination): hashing with
 chains, because in a chain a copy is found, and taken out again, by looking at
-little more than itself.
+little more than itself. It is needed for origins outside of the block only: what
+comes from others is found in its place.
 
 **Places.** For a pair of processes, the slots of all that is in flight from one
 to the other, in the order of sending. Most pairs have at most one; others have
@@ -21,6 +22,10 @@ more in a long trace than in a short one. A place is
     -1        nothing is in flight
     -2 - s    one message, in slot s
     r >= 0    the ring that begins at r in the pool.
+
+(The case of one message is dealt with in the loop itself. A function that is
+compiled into another and returns from several points counts references to its
+arrays, twice for each, and that costs more than all the rest.)
 
 Nothing here allocates. Where there is no room the loop stops, with the row at
 hand not begun or such that beginning it again does no harm; its caller makes
@@ -215,26 +220,24 @@ def number_up_to(pool: Words, numbers: Words, place: int, number: int) -> int:
 
 
 @inlined
-def find(pool: Words, mids: Longs, place: int, mid: int, growing: bool) -> int:
-    """Which of the messages in flight at this place has this mid, or -1.
+def find(pool: Words, mids: Longs, ring: int, mid: int, growing: bool) -> int:
+    """Which of the messages in a ring has this mid, or -1.
 
     The first, mostly; then by bisection if mids grow, or from the end.
     """
-    if place < 0:
-        return 0 if place < -1 and mids[-2 - place] == mid else -1
-    if mids[slot_at(pool, place, 0)] == mid:
+    if mids[slot_at(pool, ring, 0)] == mid:
         return 0
-    high = int(pool[place + COUNT]) - 1
+    high = int(pool[ring + COUNT]) - 1
     if growing:
         low = 1
         while low < high:
             middle = (low + high) >> 1
-            if mids[slot_at(pool, place, middle)] < mid:
+            if mids[slot_at(pool, ring, middle)] < mid:
                 low = middle + 1
             else:
                 high = middle
-        return high if high > 0 and mids[slot_at(pool, place, high)] == mid else -1
-    while high > 0 and mids[slot_at(pool, place, high)] != mid:
+        return high if high > 0 and mids[slot_at(pool, ring, high)] == mid else -1
+    while high > 0 and mids[slot_at(pool, ring, high)] != mid:
         high -= 1
     return high if high > 0 else -1
 
@@ -249,9 +252,7 @@ def _append(pool: Words, ring: int, slot: int) -> None:
 
 @inlined
 def push(pool: Words, empty: Words, place: int, slot: int) -> int:
-    """Add the latest message; returns the new place, or -1 if there is no room."""
-    if place == -1:
-        return -2 - slot
+    """Add the latest message where there is one; the new place, or -1 for no room."""
     if place < 0:
         ring = _new_ring(pool, empty, 0)
         if ring >= 0:
@@ -273,18 +274,14 @@ def push(pool: Words, empty: Words, place: int, slot: int) -> int:
 
 
 @inlined
-def holds_last(pool: Words, place: int, slot: int) -> bool:
-    """Whether this message is there already, as the latest one."""
-    if place < 0:
-        return place == -2 - slot
-    return slot_at(pool, place, pool[place + COUNT] - 1) == slot
+def latest(pool: Words, place: int) -> int:
+    """The slot of the latest message where there is one."""
+    return -2 - place if place < 0 else slot_at(pool, place, pool[place + COUNT] - 1)
 
 
 @inlined
 def pull(pool: Words, empty: Words, place: int, at: int) -> int:
-    """Take the message out that `find` found; returns the new place."""
-    if place < 0:
-        return -1
+    """Take the message out of a ring that `find` found; returns the new place."""
     base = place + HEADER
     mask = (4 << pool[place + CLASS]) - 1
     start = int(pool[place + START])
@@ -423,9 +420,12 @@ def advance(
             slot, at, place = -1, -1, -1
             if ours:
                 place = int(places[p, lane])
-                at = find(pool, slot_mid, place, mid, growing)
-                if at >= 0:
-                    slot = slot_at(pool, place, at)
+                if place >= 0:
+                    at = find(pool, slot_mid, place, mid, growing)
+                    if at >= 0:
+                        slot = slot_at(pool, place, at)
+                elif place < -1 and slot_mid[-2 - place] == mid:
+                    slot = -2 - place
             else:
                 copy = take_copy(heads, copies, mid, origin << 32 | p)
                 if copy >= 0:
@@ -451,9 +451,15 @@ def advance(
             ahead = _merge(clock, low, theirs, mine, result, p, lanes)
             if ours:
                 ahead |= low[p, lane] < number
-                place = pull(pool, empty, place, at)
+                lowest = NEVER
+                if place >= 0:
+                    place = pull(pool, empty, place, at)
+                    if place >= 0:
+                        lowest = slot_number[slot_at(pool, place, 0)]
+                else:
+                    place = -1
                 places[p, lane] = place
-                low[p, lane] = NEVER if place == -1 else slot_number[slot_at(pool, place, 0)]
+                low[p, lane] = lowest
                 clock[result, lane] = max(clock[result, lane], number)
             if ahead:
                 own = np.int32(0)
@@ -493,14 +499,18 @@ def advance(
                 for k in range(firsts[t], firsts[t + 1]):
                     d = peers[k]
                     place = int(places[d, lane])
-                    if not holds_last(pool, place, slot):  # else named twice, or begun before
+                    if place == -1:
+                        places[d, lane] = -2 - slot
+                        low[d, lane] = number
+                    elif latest(pool, place) != slot:
                         place = push(pool, empty, place, slot)
                         if place == -1:
                             why = POOL
                             break
                         places[d, lane] = place
-                        low[d, lane] = min(low[d, lane], number)
-                        slot_copies[slot] += 1
+                    else:
+                        continue  # named twice, or begun before
+                    slot_copies[slot] += 1
                 if why != DONE:
                     break
                 count = int(slot_copies[slot])

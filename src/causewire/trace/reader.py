@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .jsonl import read_jsonl
-from .schema import COLUMNS, DELIVER, NAMES, REQUIRED, SEND, Event, TraceError
+from .schema import COLUMNS, DELIVER, NAMES, REQUIRED, SEND, Event, TraceError, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +28,8 @@ __all__ = ["BATCH_ROWS", "Trace", "TraceBatch", "open_trace", "trace_of"]
 
 BATCH_ROWS = 1 << 16
 """Rows in a batch, at most."""
+
+_JSON_BLOCK = 1 << 23  # bytes that Arrow parses at once
 
 
 class TraceBatch(NamedTuple):
@@ -76,8 +78,7 @@ class _Files(Trace):
         wanted = _in_order(columns)
         for path in self.files:
             if path.suffix == ".jsonl":
-                rows = read_jsonl(path, tolerate_cut=self._tolerate_cut)
-                yield from _batches_of(str(path), rows, wanted)
+                yield from _jsonl_batches(path, wanted, self._tolerate_cut)
             else:
                 yield from _parquet_batches(path, wanted)
 
@@ -182,6 +183,7 @@ def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[TraceBatch]
 
     row = 1
     for batch in read_parquet(path, columns, BATCH_ROWS):
+        _check_codes(batch, path, row)
         batch = _ours(batch, path, row)
         _check_rows(batch, path, row)
         yield TraceBatch(str(path), row, batch)
@@ -230,6 +232,29 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return array.cast(wanted)
 
 
+def _check_codes(batch: pa.RecordBatch, path: Path, row: int) -> None:
+    """Dictionary codes beyond the dictionary, and names that are not text.
+
+    Arrow takes both on trust, and compiled code would, too.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        if name == "peers" and not pa.types.is_null(array.type):
+            array = array.values
+        if not pa.types.is_dictionary(array.type):
+            continue
+        codes = pc.min_max(array.indices)
+        least, most = codes["min"].as_py(), codes["max"].as_py()
+        try:
+            array.dictionary.validate(full=True)
+        except pa.ArrowInvalid:
+            raise TraceError(path, row, f"in column {name}: damaged from here on") from None
+        if most is not None and not 0 <= least <= most < len(array.dictionary):
+            raise TraceError(path, row, f"in column {name}: damaged from here on")
+
+
 def _check_rows(batch: pa.RecordBatch, path: Path, row: int) -> None:
     """Values that no trace can have; cheap where all is well."""
     import pyarrow.compute as pc
@@ -275,15 +300,45 @@ def _events_of(batch: pa.RecordBatch) -> Iterator[Event]:
     return map(Event._make, zip(*columns, strict=True))
 
 
-# -- events in memory, and JSON lines ---------------------------------------------
+# -- JSON lines, and events in memory ---------------------------------------------
 
 
-def _batches_of(file: str, events: Iterator[Event], columns: Sequence[str]) -> Iterator[TraceBatch]:
+def _jsonl_batches(path: Path, columns: Sequence[str], tolerate_cut: bool) -> Iterator[TraceBatch]:
+    """Rows parsed by Arrow, as long as nothing is wrong with them.
+
+    Then by our own reader, which is slower, and can tell what it is.
+    """
+    import pyarrow as pa
+    import pyarrow.json
+
+    row = 1
+    try:
+        reader = pyarrow.json.open_json(
+            path,
+            pyarrow.json.ReadOptions(block_size=_JSON_BLOCK),
+            pyarrow.json.ParseOptions(
+                explicit_schema=pa.schema([field.with_nullable(True) for field in arrow_schema()]),
+                unexpected_field_behavior="ignore",
+            ),
+        )
+        for block in reader:
+            for start in range(0, block.num_rows, BATCH_ROWS):
+                batch = _ours(block.slice(start, BATCH_ROWS).select(columns), path, row)
+                _check_rows(batch, path, row)
+                yield TraceBatch(str(path), row, batch)
+                row += batch.num_rows
+    except (pa.ArrowException, OSError, TraceError):
+        rows = islice(read_jsonl(path, tolerate_cut=tolerate_cut), row - 1, None)
+        yield from _batches_of(str(path), rows, columns, row)
+
+
+def _batches_of(
+    file: str, events: Iterator[Event], columns: Sequence[str], row: int = 1
+) -> Iterator[TraceBatch]:
     import pyarrow as pa
 
     types = _types()
     places = [NAMES.index(name) for name in columns]
-    row = 1
     while rows := list(islice(events, BATCH_ROWS)):
         every = list(zip(*rows, strict=True))
         arrays = []
