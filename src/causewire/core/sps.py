@@ -222,36 +222,37 @@ class Sps(HybridEndpoint):
     # -- permits: lines 48-71 -------------------------------------------------
 
     def _acks_came(self, source: str) -> None:
+        buffer = self._buffer
         # An ack covers what is oldest to its sender, so the oldest of all, if
         # that is for it.
-        buffer = self._buffer
-        waiting = self._waiting
-        if waiting:
-            if source in waiting:
-                waiting.remove(source)
-                if not waiting:
-                    self._slide()
-                elif len(waiting) == 1:
-                    self._lacks = next(iter(waiting))
-        elif buffer[buffer.first] == source:
-            self._slide()
+        if self._one_fewer(source) if self._waiting else buffer[buffer.first] == source:
+            self._slide(buffer)
         u2 = self._u2
         if u2 <= self._mid and self._lacks is not None:
             entry = buffer[u2]  # most often a unicast to another, and not acked
             if entry == self._lacks or not isinstance(entry, str) or self._peers[entry].acked >= u2:
                 self._advance_u2(self._lacks)
 
-    def _slide(self) -> None:
+    def _one_fewer(self, source: str) -> bool:
+        """The oldest message is a multicast: whether it is acked by all now."""
+        waiting = self._waiting
+        waiting.discard(source)
+        if len(waiting) == 1:
+            self._lacks = next(iter(waiting))
+        return not waiting
+
+    def _slide(self, buffer: SlidingArray[str | Held]) -> None:
         """Drop the oldest message, acked by all, and those behind it that are too.
 
         They are permitted to all; a unicast that is the oldest then, to its
         receiver.
         """
-        buffer, peers = self._buffer, self._peers
+        peers = self._peers
         mid = buffer.first
-        entry = buffer.pop(mid)
+        entry = buffer[mid]
         if not isinstance(entry, str):
             self._permit_all(entry, mid)
+        del buffer[mid]
         self._lacks = None
         while buffer:
             mid += 1
