@@ -141,6 +141,7 @@ class Sps(HybridEndpoint):
         if self._u2 == mid and not names:  # to oneself alone: it lacks nobody
             self._u2 = mid + 1
         if self._buffer.first == mid:
+            self._lacks = None
             self._waiting = set(names)
         self._hold(mid, Held(names, pids, self._missing.next, payload))
         if self._buffer.first == mid and not names:
@@ -222,16 +223,42 @@ class Sps(HybridEndpoint):
     # -- permits: lines 48-71 -------------------------------------------------
 
     def _acks_came(self, source: str) -> None:
-        buffer = self._buffer
+        """Drop what is acked by all from the front of u, and grant what follows."""
+        buffer, peers = self._buffer, self._peers
+        mid = buffer.first
         # An ack covers what is oldest to its sender, so the oldest of all, if
         # that is for it.
-        if self._one_fewer(source) if self._waiting else buffer[buffer.first] == source:
-            self._slide(buffer)
+        entry: str | Held | None = buffer[mid]
+        if self._one_fewer(source) if self._waiting else entry == source:
+            if entry.__class__ is Held:
+                self._permit_all(entry, mid)
+            while True:
+                del buffer[mid]
+                mid += 1
+                entry = buffer.get(mid)
+                if isinstance(entry, str):
+                    peer = peers[entry]
+                    if peer.acked < mid:  # the receiver of the oldest is permitted to tell
+                        self._lacks = entry
+                        buffer.first = mid
+                        if self._u2 <= mid:
+                            peer.granted = self._permits[entry] = mid
+                            self._u2 = mid + 1
+                        break
+                    if peer.granted < mid:
+                        self._grant(entry, mid)
+                elif entry is None or self._lacks_any(entry, mid):
+                    buffer.slide(mid)
+                    self._u2 = max(self._u2, mid)
+                    break
+                else:
+                    self._permit_all(entry, mid)
+        lacks = self._lacks
         u2 = self._u2
-        if u2 <= self._mid and self._lacks is not None:
+        if u2 <= self._mid and lacks is not None:
             entry = buffer[u2]  # most often a unicast to another, and not acked
-            if entry == self._lacks or not isinstance(entry, str) or self._peers[entry].acked >= u2:
-                self._advance_u2(self._lacks)
+            if entry == lacks or not isinstance(entry, str) or peers[entry].acked >= u2:
+                self._advance_u2(lacks)
 
     def _one_fewer(self, source: str) -> bool:
         """The oldest message is a multicast: whether it is acked by all now."""
@@ -241,46 +268,13 @@ class Sps(HybridEndpoint):
             self._lacks = next(iter(waiting))
         return not waiting
 
-    def _slide(self, buffer: SlidingArray[str | Held]) -> None:
-        """Drop the oldest message, acked by all, and those behind it that are too.
+    def _lacks_any(self, held: Held, mid: int) -> bool:
+        """Whether a multicast that becomes the oldest lacks anybody, and whom."""
+        self._waiting = waiting = {n for n in held.names if self._peers[n].acked < mid}
+        self._lacks = next(iter(waiting)) if len(waiting) == 1 else None
+        return bool(waiting)
 
-        They are permitted to all; a unicast that is the oldest then, to its
-        receiver.
-        """
-        peers = self._peers
-        mid = buffer.first
-        entry = buffer[mid]
-        if not isinstance(entry, str):
-            self._permit_all(entry, mid)
-        del buffer[mid]
-        self._lacks = None
-        while buffer:
-            mid += 1
-            entry = buffer[mid]
-            if isinstance(entry, str):
-                peer = peers[entry]
-                if peer.acked < mid:
-                    self._lacks = entry
-                    if self._u2 <= mid:
-                        peer.granted = self._permits[entry] = mid
-                        self._u2 = mid + 1
-                    buffer.first = mid
-                    return
-                if peer.granted < mid:
-                    self._grant(entry, mid)
-            else:
-                self._waiting = waiting = {n for n in entry.names if peers[n].acked < mid}
-                if waiting:
-                    self._lacks = next(iter(waiting)) if len(waiting) == 1 else None
-                    break
-                self._permit_all(entry, mid)
-            del buffer[mid]
-        else:
-            mid += 1
-        buffer.slide(mid)
-        self._u2 = max(self._u2, mid)
-
-    def _permit_all(self, held: Held, mid: int) -> None:
+    def _permit_all(self, held: Any, mid: int) -> None:
         for name in held.names:
             if self._peers[name].granted < mid:
                 self._grant(name, mid)
