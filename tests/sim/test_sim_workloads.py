@@ -32,6 +32,16 @@ def test_exactly_as_many_messages_as_asked_for(name: str, messages: int) -> None
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("work", [{"handling": "2ms"}, {"jobs": {"share": 0.5}}], ids=str)
+def test_the_same_if_processes_are_busy(name: str, work: dict[str, Any]) -> None:
+    own = name == "microservices"
+    processes = {"count": None if own else 6} | work
+    summary, _ = play(**config(WORKLOADS[name], messages=53) | {"processes": processes})
+    assert summary.messages == 53
+    assert summary.undelivered is None
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
 def test_numbers_of_destinations_are_as_declared(name: str) -> None:
     workload = WORKLOADS[name]
     _, judge = play(**config(workload, messages=60))
@@ -289,6 +299,19 @@ def test_a_replay_keeps_what_each_send_depended_on(name: str, pace: bool) -> Non
     was, now = past(original.rows), past(again.rows)
     assert all(was[message] <= now[message] for message in was)
     assert any(was.values())
+
+
+@pytest.mark.parametrize("protocol", [n for n in protocols.names() if protocols.describe(n).causal])
+def test_a_replay_under_every_protocol(protocol: str) -> None:
+    described = protocols.describe(protocol)
+    name = "relay" if described.unicast else "broadcast"
+    _, original = play(**config(WORKLOADS[name], messages=60, seed=9))
+    summary, again = play(
+        protocol=protocol, workload=workloads.Replay(trace=trace_of(original.rows))
+    )
+    assert summary.messages == 60
+    assert summary.undelivered is None
+    assert not again.violations
 
 
 def test_a_replay_keeps_the_pauses() -> None:

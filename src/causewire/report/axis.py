@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND
@@ -67,25 +68,23 @@ class Axis:
         if not self._moments:
             return "", []
         first, last = self._moments[0] - start, self._moments[-1] - start
-        step = _step((last - first) / max(1.0, self.width / distance))
-        while True:
-            unit = next((size, name) for size, name in _UNITS if size <= step or size == 1)
-            ticks = []
-            moment = -(-first // step) * step
-            while moment <= last:
-                ticks.append(Tick(self.at(moment + start), _decimal(moment, unit[0])))
-                moment += step
-            close = [b.x - a.x for a, b in zip(ticks, ticks[1:], strict=False)]
-            # The axis is stretched here and there: leave out what would be too close.
-            if len(ticks) > 400:
-                step = _step(step + 1)
-                continue
-            if close and min(close) < distance:
-                ticks = _thinned(ticks, distance)
-            return unit[1], ticks
+        least = _step((last - first) / max(1.0, self.width / distance))
+        choices = [self._every(step, start, first, last) for step in _steps(least)]
+        for unit, ticks in choices:
+            if all(b.x - a.x >= distance for a, b in pairwise(ticks)):
+                return unit, ticks
+        return choices[0][0], _thinned(choices[0][1], distance)
+
+    def _every(self, step: int, start: int, first: int, last: int) -> tuple[str, list[Tick]]:
+        fair = max(step, last // 10)
+        size, unit = next((size, name) for size, name in _UNITS if size <= fair)
+        begin = -(-first // step) * step
+        moments = range(begin, last + 1, step)
+        return unit, [Tick(self.at(moment + start), _decimal(moment, size)) for moment in moments]
 
 
 def _thinned(ticks: Sequence[Tick], distance: float) -> list[Tick]:
+    """Without those that are too close, as the axis is stretched elsewhere."""
     kept: list[Tick] = []
     for tick in ticks:
         if not kept or tick.x - kept[-1].x >= distance:
@@ -103,6 +102,14 @@ def _step(least: float) -> int:
         power *= 10
 
 
+def _steps(least: int) -> list[int]:
+    """Steps that are worth a try, from this one on."""
+    steps = [least]
+    while len(steps) < 3:
+        steps.append(_step(steps[-1] + 1))
+    return steps
+
+
 def _decimal(value: int, unit: int) -> str:
     """A number of units, exact, without needless digits."""
     sign = "-" if value < 0 else ""
@@ -115,8 +122,10 @@ def _decimal(value: int, unit: int) -> str:
 
 def readable(ns: int) -> str:
     """A length of time in the unit that suits it, with four digits at most."""
+    if not ns:
+        return "0"
     for size, name in _UNITS:
-        if abs(ns) >= size or size == 1:
+        if abs(ns) >= size:
             digits = 0 if size == 1 else max(0, 4 - len(str(abs(ns) // size)))
             text = f"{ns / size:.{digits}f}"
             return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {name}"
@@ -155,7 +164,8 @@ class _Layout:
         number = {name: k for k, name in enumerate(picture.processes)}
         self._process = [number[row.process] for row in picture.rows]
         self._processes = len(number)
-        self._slot = _slots(picture)
+        self._slot = [row.kind in _MARKED for row in picture.rows]
+        self._mate = _mates(picture)
         self._cause: list[list[int]] = [[] for _ in picture.rows]
         for leaves, comes in picture.links():
             if keys[leaves] <= keys[comes]:
@@ -199,6 +209,10 @@ class _Layout:
                 here = max(here, x[cause] + gap)
             places.append(here)
             for index in group:
+                mate = self._mate[index]
+                if mate is not None:
+                    x[index] = x[mate]
+                    continue
                 p = self._process[index]
                 least = last[p] + gap if self._slot[index] else last[p]
                 for cause in self._cause[index]:
@@ -207,24 +221,30 @@ class _Layout:
         return x, places
 
 
-def _slots(picture: Picture) -> list[bool]:
-    """Which rows need a place of their own.
+def _mates(picture: Picture) -> list[int | None]:
+    """Rows that share the place of an earlier one.
 
-    A release that follows its send at once shares its place, and so does a
-    delivery with the receipt; acks and permits have no mark, and need none.
+    A release is put where its send is, if it happened at the same instant, and a
+    delivery where the message arrived, if nothing came between.
     """
-    slots: list[bool] = []
+    mates: list[int | None] = []
+    sends: dict[tuple[object, ...], int] = {}
     newest: dict[str, int] = {}
     for index, row in enumerate(picture.rows):
-        slot = row.kind in _MARKED
-        if row.kind in (RELEASE, DELIVER):
-            mate = newest.get(row.process)
-            if mate is not None:
-                other = picture.rows[mate]
-                kinds = (SEND, RELEASE) if row.kind == RELEASE else (RECEIVE,)
-                same = message_of(other) == message_of(row) and other.time_ns == row.time_ns
-                slot = not (other.kind in kinds and same)
-        slots.append(slot)
+        key = (row.process, message_of(row), row.time_ns)
+        mate: int | None = None
+        if row.kind == SEND and row.time_ns is not None:
+            sends[key] = index
+        elif row.kind == RELEASE and key in sends:
+            mate = sends[key]
+        elif row.process in newest:
+            other = newest[row.process]
+            before = picture.rows[other]
+            if (before.process, message_of(before), before.time_ns) == key and (
+                (before.kind, row.kind) in ((SEND, RELEASE), (RECEIVE, DELIVER))
+            ):
+                mate = other
+        mates.append(mate)
         if row.kind in _MARKED:
             newest[row.process] = index
-    return slots
+    return mates

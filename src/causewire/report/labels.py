@@ -1,45 +1,45 @@
-"""Room along a line: labels that do not collide, and bars side by side."""
+"""Room for things: labels that do not collide, and bars side by side."""
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-__all__ = ["Track", "lanes"]
+__all__ = ["Room", "lanes"]
 
 _SHIFTS = (0.0, 5.0, -5.0, 10.0, -10.0)
+_SPACE = 4.0
+"""Between two labels of a line."""
 
 
-class Track:
-    """One line of text along a process: first come, first served."""
+class Room:
+    """Where labels are already: first come, first served."""
 
-    def __init__(self, begin: float, end: float, space: float = 4.0) -> None:
+    def __init__(self, begin: float, end: float) -> None:
         self._begin = begin
         self._end = end
-        self._space = space
-        self._taken: list[tuple[float, float]] = []
+        self._taken: list[tuple[float, float, float, float]] = []
 
-    def claim(self, x: float, width: float, *, always: bool = False) -> float | None:
-        """Where to centre a label that belongs at `x`; None if there is no room near it.
+    def claim(
+        self, x: float, width: float, height: float, baseline: Callable[[float], float]
+    ) -> tuple[float, float] | None:
+        """Where to centre a label that belongs at `x`, and on which line to write it.
 
-        With `always` it is put where it belongs even so.
+        `baseline` tells that line for each centre. None if there is no room nearby.
         """
         half = width / 2
         least, most = self._begin + half, self._end - half
-        places = [min(max(x + shift, least), most) for shift in _SHIFTS]
-        for centre in places:
-            if not self._collides(centre - half, centre + half):
-                insort(self._taken, (centre - half, centre + half))
-                return centre
-        if not always:
-            return None
-        insort(self._taken, (places[0] - half, places[0] + half))
-        return places[0]
+        for shift in _SHIFTS:
+            centre = min(max(x + shift, least), most)
+            y = baseline(centre)
+            box = (centre - half, y - height, centre + half, y)
+            if not any(_overlap(box, other) for other in self._taken):
+                self._taken.append(box)
+                return centre, y
+        return None
 
-    def _collides(self, left: float, right: float) -> bool:
-        return any(
-            left < end + self._space and begin - self._space < right for begin, end in self._taken
-        )
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] + _SPACE and b[0] - _SPACE < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def lanes(bars: Sequence[tuple[float, float]], most: int) -> list[int]:

@@ -62,12 +62,13 @@ def _cross(svg: Svg, x: float, y: float) -> None:
 _ENTRIES: tuple[tuple[str, str, Sample], ...] = (
     ("send", "causal send", _ring("send")),
     ("release", "release", _ring("release")),
-    ("send+release", "both at once", _ring("send", "release")),
+    ("send+release", "send and release at once", _ring("send", "release")),
     ("receive", "receive", _frame("receive")),
     ("deliver", "deliver", _frame("deliver")),
-    ("receive+deliver", "both at once", _frame("receive", "deliver")),
+    ("receive+deliver", "receive and deliver at once", _frame("receive", "deliver")),
     ("message", "message", _line("message", "head")),
     ("again", "sent or arriving once more", _line("message again", "head")),
+    ("outside", "from or to what is not shown", _line("message stub")),
     ("lost", "lost", _cross),
     ("ack", "ack", _line("ack", "head-ack")),
     ("permit", "permit", _line("permit", "head-permit")),
@@ -92,7 +93,9 @@ class Legend:
         svg.open("g", {"class": "legend"})
         for dx, dy, text, sample in self._entries:
             sample(svg, x + dx, y + dy)
-            svg.add("text", {"class": "key", "x": x + dx + _SAMPLE + 3, "y": y + dy + 3.7}, text=text)
+            svg.add(
+                "text", {"class": "key", "x": x + dx + _SAMPLE + 3, "y": y + dy + 3.7}, text=text
+            )
         svg.close("g")
 
 

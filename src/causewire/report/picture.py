@@ -18,13 +18,16 @@ from typing import NamedTuple
 
 from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event
 
-__all__ = ["Arrow", "Bar", "Message", "Picture", "message_of", "natural"]
+__all__ = ["Arrow", "Bar", "Fault", "Message", "Picture", "message_of", "natural"]
 
 Message = tuple[str, int]
 """A message: who sent it, and its number there."""
 
 MARKS = (SEND, RELEASE, RECEIVE, DELIVER)
 """Kinds of rows that every diagram marks."""
+
+FAULT = "fault_"
+"""Begins the kinds of rows that say what happened to the network."""
 
 _LEAVES = {RELEASE: "message", "retransmit": "message"}
 _COMES = {RECEIVE: "message", "duplicate": "message"}
@@ -59,6 +62,14 @@ class Bar(NamedTuple):
     message: Message | None
 
 
+class Fault(NamedTuple):
+    """Something that happened to the network, and to whose links."""
+
+    time: int
+    kind: str
+    processes: tuple[str, ...]
+
+
 @dataclass
 class Picture:
     """Everything about some rows of one run that can be drawn."""
@@ -68,27 +79,25 @@ class Picture:
     processes: list[str]
     arrows: list[Arrow] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
-    faults: list[Event] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
     @classmethod
     def of(cls, events: Iterable[Event], processes: Sequence[str] | None = None) -> Picture:
         """The picture of these rows, for these processes in this order, or for all."""
         everything = list(events)
-        faults = [event for event in everything if event.kind.startswith("fault_")]
-        named = {event.process for event in everything if not event.kind.startswith("fault_")}
         if processes is None:
-            processes = sorted(named, key=natural)
+            processes = sorted({event.process for event in everything}, key=natural)
         shown = set(processes)
         rows = [
             event
             for event in everything
-            if event.process in shown and not event.kind.startswith("fault_")
+            if event.process in shown and not event.kind.startswith(FAULT)
         ]
         rows.sort(key=lambda event: (event.process, event.seq))
         times = _steady_times(rows)
         before = _causes(rows)
         order = _causal_order(rows, before, times)
-        picture = cls([rows[i] for i in order], list(processes), faults=faults)
+        picture = cls([rows[i] for i in order], list(processes), faults=_faults(everything))
         picture._find_arrows(shown)
         picture._find_bars()
         return picture
@@ -219,10 +228,10 @@ class _Way:
                 leaving = free[used]
                 used += 1
                 result.append((leaving, coming, double or leaving in repeated, False))
-            elif used:
-                result.append((free[used - 1], coming, True, False))
-            else:
-                result.append((None, coming, double, False))
+            else:  # a copy that the network made
+                earlier = [i for i in self.leaving if i < coming]
+                again = double or len(earlier) > 0
+                result.append((earlier[-1] if earlier else None, coming, again, False))
         result += [(i, None, i in repeated, False) for i in free[used:]]
         return result
 
@@ -230,6 +239,19 @@ class _Way:
 def message_of(row: Event) -> Message | None:
     """The message that a row is about, if any."""
     return None if row.origin is None or row.mid is None else (row.origin, row.mid)
+
+
+def _faults(events: Iterable[Event]) -> list[Fault]:
+    """What happened to the network: one fault has a row at each process it concerns."""
+    found: dict[tuple[int, str], list[str]] = {}
+    for event in events:
+        if event.kind.startswith(FAULT) and event.time_ns is not None:
+            kind = event.kind.removeprefix(FAULT)
+            found.setdefault((event.time_ns, kind), []).append(event.process)
+    return [
+        Fault(time, kind, tuple(sorted(names, key=natural)))
+        for (time, kind), names in sorted(found.items())
+    ]
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:

@@ -15,15 +15,19 @@ Ito), and never by colour alone. The same rows give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import pairwise
 
 from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event
-from .axis import Axis, place, readable
-from .labels import Track, lanes
+from . import words
+from .axis import Axis, place
+from .labels import Room, lanes
 from .legend import legend
-from .picture import Arrow, Bar, Message, Picture, message_of
+from .picture import Arrow, Bar, Fault, Message, Picture, message_of
 from .style import LABEL, SMALL, STYLE, TEXT, cross, frame, ring
 from .svg import Svg, text_width
 from .violations import Overtaking, overtakings
+from .words import name
 
 __all__ = ["AXES", "draw"]
 
@@ -49,6 +53,7 @@ def draw(
     control: bool = True,
     start: int | None = None,
     title: str = "",
+    note: str = "",
 ) -> str:
     """A space-time diagram of rows of one run, as the text of an SVG file.
 
@@ -56,7 +61,8 @@ def draw(
     `processes` are drawn in that order, or all by name. `violation` is shown in
     red; if none is given, the first that can be seen in the rows. `around` is a
     message to point out. Without `control` there are no acks and permits. The
-    axis counts from `start`, or from the first row.
+    axis counts from `start`, or from the first row. `title` is the run's name if
+    not given, and `note` stands below it.
     """
     if axis not in AXES:
         raise ValueError(f"an axis is one of {', '.join(AXES)}, not {axis!r}")
@@ -67,11 +73,12 @@ def draw(
     picture = Picture.of(rows, processes)
     if violation is None:
         violation = next(iter(overtakings(picture.rows)), None)
-    least = place(picture, to_scale=False, width=0, gap=GAP).width
-    wide = min(max(_NARROW, 1.8 * least), _WIDE)
     to_scale = axis == "time" and picture.times() is not None
-    places = place(picture, to_scale=to_scale, width=wide, gap=GAP)
-    return str(_Drawing(picture, places, to_scale, violation, around, start, title).svg)
+    least = place(picture, to_scale=False, width=0, gap=GAP).width
+    wide = min(max(_NARROW, 1.8 * least, 92.0 * len(picture.processes)), _WIDE)
+    gap = GAP if to_scale else GAP * min(max(1.0, wide / max(least, 1.0)), 4.0)
+    places = place(picture, to_scale=to_scale, width=wide, gap=gap)
+    return str(_Drawing(picture, places, to_scale, violation, around, start, title, note).svg)
 
 
 class _Drawing:
@@ -84,21 +91,27 @@ class _Drawing:
         around: Message | None,
         start: int | None,
         title: str,
+        note: str,
     ) -> None:
         self.picture = picture
         self.axis = axis
         self.violation = violation
         self.around = around
         self.title = title
+        self.note = note
         times = picture.times()
         self.start = start if start is not None else min(times or [0])
         self.to_scale = to_scale
         self.timed = times is not None
-        self._red_rows, self._red_copies = self._chain()
-        names = max((text_width(name, TEXT) for name in picture.processes), default=0.0)
+        self._red_rows: set[int] = set()
+        self._red_copies: set[tuple[Message, str]] = set()
+        if violation is not None:
+            self._red_copies = violation.copies()
+            self._red_rows = {k for k, row in enumerate(picture.rows) if violation.concerns(row)}
+        names = max((text_width(process, TEXT) for process in picture.processes), default=0.0)
         self.left = _EDGE + names + 16
         self.origin = self.left + 16
-        self.right = self.origin + max(axis.width, 240.0) + 20
+        self.right = self.origin + max(axis.width, _NARROW / 2) + 20
         self.width = self.right + _EDGE
         self.x = [self.origin + x for x in axis.x]
         self.bars = self._bars()
@@ -106,27 +119,6 @@ class _Drawing:
         self._document()
 
     # -- what is red ---------------------------------------------------------------
-
-    def _chain(self) -> tuple[set[int], set[tuple[Message, str]]]:
-        """Rows and copies (a message and its destination) that show the violation."""
-        rows: set[int] = set()
-        copies: set[tuple[Message, str]] = set()
-        v = self.violation
-        if v is None:
-            return rows, copies
-        copies |= {(v.first, v.process), (v.second, v.process)}
-        for message, following in zip(v.chain, v.chain[1:], strict=False):
-            if message[0] != following[0]:
-                copies.add((message, following[0]))
-        for index, row in enumerate(self.picture.rows):
-            message = message_of(row)
-            if message is None:
-                continue
-            if (row.kind in (SEND, RELEASE) and message in v.chain) or (
-                row.kind in (RECEIVE, DELIVER) and (message, row.process) in copies
-            ):
-                rows.add(index)
-        return rows, copies
 
     def _lines_between(self) -> list[tuple[str, int, int]]:
         """The parts of process lines along which the chain goes."""
@@ -142,7 +134,7 @@ class _Drawing:
             elif message is not None and row.kind == DELIVER:
                 delivered.setdefault((message, row.process), index)
         parts = []
-        for message, following in zip(v.chain, v.chain[1:], strict=False):
+        for message, following in pairwise(v.chain):
             at = following[0]
             begin = sent.get(message) if message[0] == at else delivered.get((message, at))
             end = sent.get(following)
@@ -163,11 +155,18 @@ class _Drawing:
                         continue
                     begin = self.left if bar.begin is None else self.x[bar.begin]
                     end = self.right if bar.end is None else self.x[bar.end]
-                    if end > begin:
+                    if end > begin and not self._at_once(bar):
                         found.append((bar, begin, end))
                 assigned = lanes([(begin, end) for _, begin, end in found], _MOST_LANES)
                 result += [(*entry, lane) for entry, lane in zip(found, assigned, strict=True)]
         return result
+
+    def _at_once(self, bar: Bar) -> bool:
+        """Whether no time passes, although there is room between its ends."""
+        if bar.begin is None or bar.end is None:
+            return False
+        begin, end = self.picture.rows[bar.begin].time_ns, self.picture.rows[bar.end].time_ns
+        return begin is not None and begin == end
 
     def _deepest(self, sort: str, process: str) -> int:
         return max(
@@ -184,8 +183,6 @@ class _Drawing:
         many = len(self.picture.processes)
         least = 62.0 if many <= 4 else 54.0 if many <= 8 else 46.0
         self.y: dict[str, float] = {}
-        self.above: dict[str, float] = {}
-        self.below: dict[str, float] = {}
         bottom = top
         for process in self.picture.processes:
             up = _CLEAR + _LANE * self._deepest("held", process)
@@ -193,19 +190,18 @@ class _Drawing:
             before = max(self.y.values(), default=None)
             line = bottom + LABEL + up
             self.y[process] = line if before is None else max(line, before + least)
-            self.above[process] = self.y[process] - up - 2
-            self.below[process] = self.y[process] + down + LABEL - 2
-            bottom = self.below[process] + 3
+            bottom = self.y[process] + down + LABEL + 1
         return bottom
 
     # -- the document ------------------------------------------------------------------
 
     def _document(self) -> None:
-        caption = self._caption()
+        most = int((self.width - 2 * _EDGE) / (0.52 * TEXT))
+        caption = words.caption(self.picture, self.start, self.violation, self.note, most)
         top = 30.0 + 15.0 * len(caption)
-        faults = [f for f in self.picture.faults if f.time_ns is not None and self.timed]
+        faults = self.picture.faults if self.timed else []
         if faults:
-            top += 14
+            top += 20
         bottom = self._vertical(top)
         axis_y = bottom + 12
         entries = legend(self._present(), self.width - 2 * _EDGE)
@@ -223,13 +219,12 @@ class _Drawing:
             },
         )
         svg.add("title", {}, text=self._title())
-        svg.add("desc", {}, text=" ".join([self._counted(), *caption]))
+        svg.add("desc", {}, text=" ".join(line for _, line in caption))
         faded = self.violation is not None or self.around is not None
         svg.raw(STYLE)
         svg.add("rect", {"class": "paper", **size})
         svg.add("text", {"class": "heading", "x": _EDGE, "y": 22.0}, text=self._title())
-        for k, line in enumerate(caption):
-            kind = "red" if self.violation is not None and k else "caption"
+        for k, (kind, line) in enumerate(caption):
             svg.add("text", {"class": kind, "x": _EDGE, "y": 39.0 + 15 * k}, text=line)
         self._time_axis(axis_y, top - (12 if faults else 0))
         self._faults(faults, top, axis_y)
@@ -247,38 +242,13 @@ class _Drawing:
     def _title(self) -> str:
         return self.title or (self.picture.rows[0].run if self.picture.rows else "")
 
-    def _counted(self) -> str:
-        many = len(self.picture.rows)
-        text = f"{many:,} events at {len(self.picture.processes)} processes"
-        times = self.picture.times()
-        if times:
-            first, last = min(times) - self.start, max(times) - self.start
-            text += f", from {readable(first)} to {readable(last)}"
-        return text
-
-    def _caption(self) -> list[str]:
-        lines = [self._counted()]
-        v = self.violation
-        if v is not None:
-            first, second = _name(v.first), _name(v.second)
-            late = any(
-                row.kind == DELIVER and row.process == v.process and message_of(row) == v.first
-                for row in self.picture.rows
-            )
-            rest = f"{first} only later" if late else f"{first} not by the end of this picture"
-            lines.append(
-                f"Violation: {first} happened before {second}, "
-                f"but {v.process} delivered {second} first, and {rest}."
-            )
-            if len(v.chain) > 1:
-                lines.append("Chain: " + " \N{RIGHTWARDS ARROW} ".join(map(_name, v.chain)))
-        return lines
-
     def _present(self) -> set[str]:
         """What the legend has to explain."""
         present = {arrow.sort for arrow in self.picture.arrows}
         present |= {bar.sort for bar, _, _, _ in self.bars}
         present |= {row.kind for row in self.picture.rows}
+        if any(None in (a.leaves, a.comes) and not a.lost for a in self.picture.arrows):
+            present.add("outside")
         present |= {"lost" for arrow in self.picture.arrows if arrow.lost}
         present |= {"again" for arrow in self.picture.arrows if arrow.again}
         if any(self._joined(RELEASE)):
@@ -314,20 +284,22 @@ class _Drawing:
             svg.add("text", {"class": "tick", "x": x, "y": y + 15}, text=tick.label)
         svg.add("text", {"class": "tick", "x": middle, "y": y + 30}, text=f"time in {unit}")
 
-    def _faults(self, faults: Sequence[Event], top: float, bottom: float) -> None:
-        track = Track(self.left, self.right)
+    def _faults(self, faults: Sequence[Fault], top: float, bottom: float) -> None:
+        room = Room(self.left, self.right)
         for fault in faults:
-            assert fault.time_ns is not None
-            x = self.origin + self.axis.at(fault.time_ns)
-            name = fault.kind.removeprefix("fault_")
-            about = f"{name} of {', '.join(fault.peers)}" if fault.peers else name
+            x = self.origin + self.axis.at(fault.time)
             self.svg.add(
-                "line", {"class": "fault", "x1": x, "y1": top - 8, "x2": x, "y2": bottom}, title=about
+                "line",
+                {"class": "fault", "x1": x, "y1": top - 8, "x2": x, "y2": bottom},
+                title=f"{fault.kind}: {', '.join(fault.processes)}",
             )
-            centre = track.claim(x, text_width(name, SMALL))
-            if centre is not None:
+            width = text_width(fault.kind, SMALL) * 1.08
+            place = room.claim(x, width, SMALL, lambda _: top - 11)
+            if place is not None:
                 self.svg.add(
-                    "text", {"class": "fault-name", "x": centre, "y": top - 11}, text=name
+                    "text",
+                    {"class": "fault-name", "x": place[0], "y": place[1]},
+                    text=fault.kind,
                 )
 
     def _lines(self) -> None:
@@ -360,18 +332,12 @@ class _Drawing:
                 height = 7.0
                 y -= height / 2
                 where = "job"
-            name = f"{_name(bar.message)} " if bar.message else ""
+            whose = f"{name(bar.message)} " if bar.message else ""
             self.svg.add(
                 "rect",
                 {"class": bar.sort, "x": begin, "y": y, "width": end - begin, "height": height},
-                title=f"{name}{where}{self._length(bar)}",
+                title=f"{whose}{where}{words.length(bar, self.picture)}",
             )
-
-    def _length(self, bar: Bar) -> str:
-        if bar.begin is None or bar.end is None:
-            return ""
-        begin, end = self.picture.rows[bar.begin].time_ns, self.picture.rows[bar.end].time_ns
-        return "" if begin is None or end is None else f" for {readable(end - begin)}"
 
     def _pointed_out(self, arrow: Arrow) -> str:
         """`red` or `blue`, for the messages that matter here."""
@@ -413,11 +379,6 @@ class _Drawing:
         after = 4.5 if arrow.leaves is not None and arrow.sort == "message" else 1.0
         until = 5.5 if arrow.comes is not None and arrow.sort == "message" else 1.5
         dx, dy = (x2 - x1) / length, (y2 - y1) / length
-        words = [_name(arrow.message)] if arrow.message else []
-        words.append("" if arrow.sort == "message" else arrow.sort)
-        words.append(f"from {arrow.source} to {arrow.target}")
-        if arrow.lost:
-            words.append("is lost")
         attributes: dict[str, str | float] = {
             "class": kind,
             "x1": x1 + after * dx,
@@ -427,7 +388,7 @@ class _Drawing:
         }
         if whole or arrow.comes is not None:
             attributes["marker-end"] = f"url(#{_head(kind)})"
-        self.svg.add("line", attributes, title=" ".join(filter(None, words)))
+        self.svg.add("line", attributes, title=words.travelled(arrow))
 
     def _joined(self, kind: str) -> list[int]:
         """Releases (deliveries) that are where their send (receipt) is."""
@@ -450,36 +411,27 @@ class _Drawing:
             if not colour and self.around is not None and message_of(row) == self.around:
                 colour = "blue"
             kind = f"{row.kind} {colour}".strip()
-            told = self._told(row)
+            told = words.told(row, self.start)
             if row.kind in (SEND, RELEASE):
                 ring(svg, kind, x, y, hollow=row.kind == SEND, small=index in inside, title=told)
             elif row.kind in (RECEIVE, DELIVER):
-                frame(svg, kind, x, y, hollow=row.kind == RECEIVE, small=index in inside, title=told)
+                frame(
+                    svg, kind, x, y, hollow=row.kind == RECEIVE, small=index in inside, title=told
+                )
             elif row.kind == "crash":
                 cross(svg, x, y, title=told)
             elif row.kind == "restart":
                 svg.add(
-                    "line", {"class": "restart", "x1": x, "y1": y - 7, "x2": x, "y2": y + 7}, title=told
+                    "line",
+                    {"class": "restart", "x1": x, "y1": y - 7, "x2": x, "y2": y + 7},
+                    title=told,
                 )
             elif row.kind in ("retransmit", "duplicate"):
                 svg.add("circle", {"class": row.kind, "cx": x, "cy": y, "r": 2.0}, title=told)
 
-    def _told(self, row: Event) -> str:
-        """What a row says, in words."""
-        words = [row.process, row.kind]
-        message = message_of(row)
-        if message is not None:
-            words.append(_name(message))
-        if row.kind in (SEND, RELEASE) and row.peers:
-            words.append("to " + ", ".join(row.peers))
-        if row.time_ns is not None:
-            words.append("at " + readable(row.time_ns - self.start))
-        return " ".join([*words, f"(seq {row.seq})"])
-
     def _labels(self) -> None:
-        """Names of messages, those that matter first."""
-        above = {p: Track(self.left, self.right) for p in self.picture.processes}
-        below = {p: Track(self.left, self.right) for p in self.picture.processes}
+        """Names of messages; those that matter come first, and find room further off."""
+        room = Room(self.left, self.right)
         wanted = [
             (index, row, self._emphasis(index, row))
             for index, row in enumerate(self.picture.rows)
@@ -490,18 +442,36 @@ class _Drawing:
             message = message_of(row)
             if message is None:
                 continue
-            text = _name(message)
+            text = name(message)
             if emphasis == "red" and row.kind == DELIVER:
                 text += self._verdict(row)
-            tracks, ys = (above, self.above) if row.kind == SEND else (below, self.below)
             size = LABEL if emphasis else SMALL
-            place = tracks[row.process].claim(
-                self.x[index], text_width(text, size) * (1.08 if emphasis else 1), always=bool(emphasis)
-            )
-            if place is not None:
-                kind = f"name {emphasis}".strip()
-                y = ys[row.process] - (0 if row.kind == SEND else 1)
-                self.svg.add("text", {"class": kind, "x": place, "y": y}, text=text)
+            width = text_width(text, size) * (1.08 if emphasis else 1.0)
+            for tier in range(4 if emphasis else 1):
+                baseline = partial(self._baseline, row, width, tier)
+                place = room.claim(self.x[index], width, 0.75 * size, baseline)
+                if place is not None:
+                    x, y = place
+                    kind = f"name {emphasis}".strip()
+                    self.svg.add("text", {"class": kind, "x": x, "y": y}, text=text)
+                    break
+
+    def _baseline(self, row: Event, width: float, tier: int, x: float) -> float:
+        """As close to the process line as the bars there allow."""
+        sort = "held" if row.kind == SEND else "waits"
+        clear = _CLEAR + _LANE * max(
+            (
+                lane + 1
+                for bar, begin, end, lane in self.bars
+                if (bar.sort, bar.process) == (sort, row.process)
+                and begin < x + width / 2
+                and x - width / 2 < end
+            ),
+            default=0,
+        )
+        clear += tier * LABEL
+        y = self.y[row.process]
+        return y - clear - 1 if row.kind == SEND else y + clear + 0.72 * LABEL + 1
 
     def _emphasis(self, index: int, row: Event) -> str:
         if index in self._red_rows:
@@ -513,10 +483,6 @@ class _Drawing:
         if v is None or row.process != v.process:
             return ""
         return {v.first: " too late", v.second: " too early"}.get(message_of(row) or v.chain[0], "")
-
-
-def _name(message: Message) -> str:
-    return f"{message[0]}:{message[1]}"
 
 
 def _head(kind: str) -> str:

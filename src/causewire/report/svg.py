@@ -12,8 +12,7 @@ _WIDE = frozenset("mwMW@%—…")
 
 def number(value: float) -> str:
     """A coordinate with one decimal, and none where it is whole."""
-    text = f"{value:.1f}"
-    return text[:-2] if text.endswith(".0") else text
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def text_width(text: str, size: float) -> float:

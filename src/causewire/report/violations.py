@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from ..trace.schema import DELIVER, SEND, Event
+from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event
 from .picture import Message, message_of
 
 __all__ = ["Overtaking", "overtakings"]
@@ -30,6 +31,23 @@ class Overtaking(NamedTuple):
     first: Message
     second: Message
     chain: tuple[Message, ...]
+
+    def copies(self) -> set[tuple[Message, str]]:
+        """The messages and destinations that the argument is about."""
+        found = {(self.first, self.process), (self.second, self.process)}
+        for message, following in pairwise(self.chain):
+            if message[0] != following[0]:
+                found.add((message, following[0]))
+        return found
+
+    def concerns(self, row: Event) -> bool:
+        """Whether a row is part of the argument."""
+        message = message_of(row)
+        if message is None or message not in (self.first, self.second, *self.chain):
+            return False
+        if row.kind in (SEND, RELEASE):
+            return True
+        return row.kind in (RECEIVE, DELIVER) and (message, row.process) in self.copies()
 
 
 def overtakings(rows: Sequence[Event]) -> list[Overtaking]:

@@ -97,7 +97,7 @@ class Application:
     def _follow_up(self, p: Process, message: Message) -> None:
         """What comes after the handling: the message's job, or else the reaction."""
         if not message.job:
-            self._traffic.react(p, message, message.origin.name)
+            self._react(p, message)
             return
         now = self._scheduler.now
         p.busy = self._blocking
@@ -113,8 +113,12 @@ class Application:
             self.recorder.job(p, message, "job_end")
         if self._blocking:
             p.busy = False
-        self._traffic.react(p, message, message.origin.name)
+        self._react(p, message)
         self._go_on(p)
+
+    def _react(self, p: Process, message: Message) -> None:
+        if self._traffic.reacts:
+            self._traffic.react(p, message, message.origin.name)
 
     def _go_on(self, p: Process) -> None:
         """Take up what has waited, up to the next thing that takes time."""

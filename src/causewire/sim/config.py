@@ -33,6 +33,7 @@ from .workloads import Uniform, Workload, workload
 __all__ = ["Config"]
 
 MILLISECOND = 10**6
+SECOND = 10**9
 
 
 def _protocol(value: Any, what: str) -> str:
@@ -79,10 +80,10 @@ class Config(Settings):
     retransmission: int | None = field(default=None, metadata=by(optional(duration)))
     """The period of `retransmit`, and the age at which a message is sent again.
 
-    If not given, four times the longest latency to be expected.
+    If not given, four times what a packet may be expected to take.
     """
     patience: int = field(default=64, metadata=by(integer(1)))
-    """Periods without any delivery after which nothing is sent again."""
+    """Periods without a send, a delivery or a fault after which nothing is sent again."""
     until: int | None = field(default=None, metadata=by(optional(duration)))
     """End the run at this time, whatever is left to do."""
     seed: int = field(default=0, metadata=by(integer(0)))
@@ -135,6 +136,9 @@ class Config(Settings):
         longest = self.network.latency.longest()
         if self.network.reorder:
             longest += self.network.reorder_by.longest()
+        if self.network.bandwidth:
+            size = self.sizes.payload + self.sizes.message
+            longest += size * SECOND // self.network.bandwidth
         return max(4 * longest, MILLISECOND)
 
     def ticks(self) -> bool:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .errors import SimulationError
 from .faults import Crash, Fault, Release, Rule, Timeline
 from .settings import Settings, by, choice, data_rate, flag, fraction, many, one_of, optional, text
-from .times import Time, Uniform, span
+from .times import Constant, Time, Uniform, span
 
 if TYPE_CHECKING:
     from ..core.endpoint import Packet
@@ -171,6 +171,7 @@ class Carrier:
         "carry",
         "duplicated",
         "lost",
+        "struck",
         "timeline",
     )
 
@@ -195,15 +196,17 @@ class Carrier:
         """Packets lost, by chance or on links that were cut."""
         self.duplicated = 0
         """Packets that the network copied."""
+        self.struck: set[tuple[int, int]] = set()
+        """Links on which a fault has destroyed or kept something, by index."""
         self._n = len(names)
-        self._latency: Callable[[], int] | None = None
+        regions = network.latency if isinstance(network.latency, Regions) else None
+        everywhere = Constant(0) if isinstance(network.latency, Regions) else network.latency
+        self._latency = everywhere.sampler(random)
+        """Draws a latency, unless regions decide."""
         self._matrix: list[list[Callable[[], int]]] = []
-        self._place: list[int] = []
-        if isinstance(network.latency, Regions):
-            self._place = network.latency.places(names)
-            self._matrix = [[t.sampler(random) for t in row] for row in network.latency.matrix]
-        else:
-            self._latency = network.latency.sampler(random)
+        self._place = regions.places(names) if regions else []
+        if regions:
+            self._matrix = [[time.sampler(random) for time in row] for row in regions.matrix]
         self._bandwidth = network.bandwidth or 0
         self._per_link = network.shared == "link"
         self._free = Deadlines()
@@ -221,14 +224,14 @@ class Carrier:
         self._land = self._arrive if faulty else receive
         """What happens to a packet at the end of its way."""
         special = network.bandwidth or network.loss or network.duplicate or network.reorder
-        plain = not (special or fifo or faulty) and self._latency is not None
+        plain = not (special or fifo or faulty or regions)
         self.carry = self._carry_plainly if plain else self._carry
         """Take a packet of p for q; returns when it has left p altogether."""
 
     def _carry_plainly(self, p: Process, q: Process, packet: Packet, size: int, stamp: int) -> int:
         """A packet takes its latency, and that is all."""
         now = self._scheduler.now
-        self._at(now + self._latency(), self._receive, p, q, packet, stamp)  # type: ignore[misc]
+        self._at(now + self._latency(), self._receive, p, q, packet, stamp)
         return now
 
     def _carry(self, p: Process, q: Process, packet: Packet, size: int, stamp: int) -> int:
@@ -254,8 +257,10 @@ class Carrier:
         return -(-free // self._bandwidth)
 
     def _travel(self, p: Process, q: Process, packet: Packet, leaves: int, stamp: int) -> None:
-        draw = self._latency or self._matrix[self._place[p.index]][self._place[q.index]]
-        latency = draw()
+        if self._matrix:
+            latency = self._matrix[self._place[p.index]][self._place[q.index]]()
+        else:
+            latency = self._latency()
         if self.timeline.slow:
             latency = self.timeline.slowed(p.index, q.index, latency)
         if self._reorder and self._random() < self._reorder:
@@ -271,9 +276,9 @@ class Carrier:
         """A packet is at the door of q: does the network let it in?"""
         timeline = self.timeline
         if timeline.cut and timeline.is_cut(p.index, q.index):
-            self.lost += 1
-            self._drop(p, q, packet)
+            self._lose(p, q, packet)
         elif timeline.held and timeline.is_held(p.index, q.index):
+            self.struck.add((p.index, q.index))
             self._held.append((p, q, packet, stamp))
         else:
             self._receive(p, q, packet, stamp)
@@ -304,5 +309,10 @@ class Carrier:
         gone += [entry[:3] for entry in self._held if dead(entry[0].index, entry[1].index)]
         self._held = [entry for entry in self._held if not dead(entry[0].index, entry[1].index)]
         for p, q, packet in gone:
-            self.lost += 1
-            self._drop(p, q, packet)
+            self._lose(p, q, packet)
+
+    def _lose(self, p: Process, q: Process, packet: Packet) -> None:
+        """A fault destroys a packet."""
+        self.lost += 1
+        self.struck.add((p.index, q.index))
+        self._drop(p, q, packet)

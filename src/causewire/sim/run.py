@@ -66,6 +66,7 @@ class Simulation(Stage):
         "_carrier",
         "_cut_short",
         "_job_share",
+        "_last_fault",
         "_payload",
         "_period",
         "_recorder",
@@ -97,6 +98,7 @@ class Simulation(Stage):
         self._think = config.processes.think.sampler(random)
         self._job_share = config.processes.jobs.share if config.processes.jobs else 0.0
         self._cut_short = False
+        self._last_fault = 0
 
         group = self.names if protocols.describe(config.protocol).fixed_group else None
         self.processes = []
@@ -153,6 +155,7 @@ class Simulation(Stage):
         self._scheduler.stop()
 
     def _strike(self, fault: Fault, *_: Any) -> None:
+        self._last_fault = self._scheduler.now
         rules = self._carrier.timeline.apply(fault)
         if self._recorder is not None:
             for i in sorted({i for rule in rules for i in rule.processes}):
@@ -179,6 +182,8 @@ class Simulation(Stage):
         names = (to,) if isinstance(to, str) else to
         if len(names) > 1:
             message.copies = {name: Copy() for name in names}
+        else:
+            to = names[0]
         self._tally.sent(p, names)
         if self._recorder is not None:
             self._recorder.send(p, message, names)
@@ -233,7 +238,8 @@ class Simulation(Stage):
         """
         scheduler = self._scheduler
         now = scheduler.now
-        quiet = now - self._tally.last_progress > self.config.patience * self._period
+        hope = max(self._tally.last_progress, self._last_fault)
+        quiet = now - hope > self.config.patience * self._period
         if p.endpoint.idle or (quiet and not self._carrier.timeline.pending):
             p.ticking = False
             return

@@ -66,39 +66,45 @@ def explain(
 
 
 def _sort_out(
-    open_pairs: Mapping[tuple[str, str], int], carrier: Carrier, processes: Sequence[Process]
+    undelivered: Mapping[tuple[str, str], int], carrier: Carrier, processes: Sequence[Process]
 ) -> tuple[int, int, int]:
     """Undelivered copies: across dead links, behind such, and without excuse."""
     index = {p.name: p.index for p in processes}
     timeline = carrier.timeline
 
-    def dead(a: str, b: str) -> bool:
-        i, j = index[a], index[b]
-        return timeline.is_cut(i, j) or timeline.is_held(i, j)
+    def dead(p: int, q: int) -> bool:
+        return timeline.is_cut(p, q) or timeline.is_held(p, q)
 
-    across = stuck = 0
-    cut_off = dict.fromkeys(index, False)
-    """Processes that wait, directly or not, for something from across a dead link."""
-    for (source, destination), copies in open_pairs.items():
-        if dead(source, destination):
+    cut_off = _cut_off(processes, [link for link in sorted(carrier.struck) if dead(*link)])
+    across = stranded = unexplained = 0
+    for (source, destination), copies in undelivered.items():
+        if dead(index[source], index[destination]):
             across += copies
-            cut_off[source] = cut_off[destination] = True
-    waits: dict[str, list[str]] = {}
-    for p in processes:
-        waits[p.name] = [wait.peer for entry in p.endpoint.blocked() for wait in entry.waits]
-        if any(dead(p.name, peer) or dead(peer, p.name) for peer in waits[p.name]):
-            cut_off[p.name] = True
+        elif cut_off[source] or cut_off[destination]:
+            stranded += copies
+        else:
+            unexplained += copies
+    return across, stranded, unexplained
+
+
+def _cut_off(processes: Sequence[Process], lost: Sequence[tuple[int, int]]) -> dict[str, bool]:
+    """Which processes wait, directly or not, for something from across a dead link.
+
+    `lost` are the dead links on which something was lost: a message, or an ack or
+    permit, which is why both ends may wait for it.
+    """
+    cut_off = {p.name: False for p in processes}
+    for link in lost:
+        for i in link:
+            cut_off[processes[i].name] |= not processes[i].endpoint.idle
+    waits = {
+        p.name: {wait.peer for entry in p.endpoint.blocked() for wait in entry.waits}
+        for p in processes
+    }
     changed = True
     while changed:
         changed = False
         for name, peers in waits.items():
             if not cut_off[name] and any(cut_off[peer] for peer in peers):
                 cut_off[name] = changed = True
-    unexplained = 0
-    for (source, destination), copies in open_pairs.items():
-        if not dead(source, destination):
-            if cut_off[source] or cut_off[destination]:
-                stuck += copies
-            else:
-                unexplained += copies
-    return across, stuck, unexplained
+    return cut_off

@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
@@ -170,6 +171,8 @@ class Wire:
         self.config = config or Config()
         self.now = 0.0
         self.on_delivery: Callable[[Host, str, bytes], None] | None = None
+        self.slow: dict[tuple[str, str], float] = {}
+        """Seconds that datagrams from one process to another take longer."""
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._number = count()
         self._lives = count(1)
@@ -219,9 +222,9 @@ class Wire:
         for other in self.hosts.values():
             if other is not host:
                 host.transport.add_peer(other.name, other.address, self.now)
-        self._turn(host)
+        self.turn(host)
 
-    def _turn(self, host: Host) -> None:
+    def turn(self, host: Host) -> None:
         """The end of a turn of a host's loop: take what was delivered, send what is due."""
         transport = host.transport
         if not self.workload.slow:
@@ -244,7 +247,7 @@ class Wire:
             return
         host.timer_at = None
         host.transport.timer_fired(self.now)
-        self._turn(host)
+        self.turn(host)
 
     def _take(self, host: Host) -> None:
         """The application takes what there is; it may answer."""
@@ -273,8 +276,10 @@ class Wire:
             if random.random() < faults.corrupt:
                 copy = self._damaged(data)
             when = self.now + random.uniform(*faults.delay)
-            source = host.address
-            self.at(when, lambda copy=copy: self._arrive(host.name, source, copy, address))  # type: ignore[misc]
+            if self.slow:
+                target = self._by_address.get(address)
+                when += self.slow.get((host.name, target.name if target else ""), 0.0)
+            self.at(when, partial(self._arrive, host.name, host.address, copy, address))
 
     def _damaged(self, data: bytes) -> bytes:
         random = self.random
@@ -296,7 +301,7 @@ class Wire:
                 host.backlog.append((data, source))
             return
         host.transport.datagram_received(data, source, self.now)
-        self._turn(host)
+        self.turn(host)
 
     # -- faults ---------------------------------------------------------------
 
@@ -318,7 +323,7 @@ class Wire:
             backlog, host.backlog = host.backlog, []
             for data, source in backlog:
                 host.transport.datagram_received(data, source, self.now)
-            self._turn(host)
+            self.turn(host)
 
     def move(self, host: Host) -> None:
         """A process gets another address, and nobody is told."""
@@ -354,9 +359,7 @@ class Wire:
         message = Message(len(self._messages), host.life, host.knows)
         low, high = self.workload.payload
         payload = b"%d:" % message.number + bytes(self.random.randint(low, high))
-        message.mid, message.sessions = host.transport.send(
-            to[0] if len(to) == 1 else to, payload
-        )
+        message.mid, message.sessions = host.transport.send(to[0] if len(to) == 1 else to, payload)
         self._messages.append(message)
         host.knows |= message.bit
         self.verdict.sent += 1
@@ -388,7 +391,7 @@ class Wire:
         if host.paused_until <= self.now and host.transport.queue:
             source, _, payload = host.transport.queue.popleft()
             self._judge(host, source, payload)
-            self._turn(host)
+            self.turn(host)
         self.at(self.now + self.workload.slow, lambda: self._look(host))
 
     def _think(self, name: str) -> None:
@@ -398,7 +401,7 @@ class Wire:
             return
         if host.paused_until <= self.now and self.send(host, self._destinations(host)):
             host.to_send -= 1
-            self._turn(host)
+            self.turn(host)
         pause = self.random.expovariate(1 / self.workload.pace)
         self.at(self.now + pause, lambda: self._think(name))
 
@@ -408,7 +411,7 @@ class Wire:
             for name in host.transport.unreached():
                 host.transport.add_peer(name, self.hosts[name].address, self.now)
             if host.paused_until <= self.now:
-                self._turn(host)
+                self.turn(host)
         self.at(self.now + 1.0, self._directory)
 
     # -- a whole run ----------------------------------------------------------
@@ -419,9 +422,9 @@ class Wire:
         span = load.messages * load.pace
         for name, host in self.hosts.items():
             host.to_send = load.messages
-            self.at(random.uniform(0, load.pace), lambda name=name: self._think(name))  # type: ignore[misc]
+            self.at(random.uniform(0, load.pace), partial(self._think, name))
             if load.slow:
-                self.at(load.slow, lambda host=host: self._look(host))  # type: ignore[misc]
+                self.at(load.slow, partial(self._look, host))
 
         def some() -> Host:
             return random.choice(list(self.hosts.values()))
@@ -477,7 +480,7 @@ class Wire:
         for host in self.hosts.values():
             transport = host.transport
             self.verdict.dropped += sum(transport.stats.dropped.values())
-            if transport.has_messages or transport.has_bytes or transport.waiting_bytes:
+            if transport.ledger.messages or transport.ledger.bytes or transport.waiting_bytes:
                 complaints.append(f"{host.name} still keeps messages")
             if any(session.inbound.messages for session in transport.live.values()):
                 complaints.append(f"{host.name} still has messages that came in")

@@ -12,13 +12,13 @@ class Config:
     """All settings of a transport; the defaults suit local and wide-area networks."""
 
     # -- room: what is buffered and under way, in messages and in bytes of payload
-    peer_messages: int = 8192
+    peer_messages: int = 32768
     """Accepted for one peer, and not yet delivered there."""
-    peer_bytes: int = 1 << 20
-    total_messages: int = 65536
+    peer_bytes: int = 4 << 20
+    total_messages: int = 262144
     """The same for all peers together."""
     total_bytes: int = 64 << 20
-    queue_messages: int = 8192
+    queue_messages: int = 32768
     """Delivered, and not yet taken by the application."""
     queue_bytes: int = 16 << 20
     early_bytes: int = 64 << 20
@@ -37,7 +37,7 @@ class Config:
     # -- time
     first_timeout: float = 0.25
     """Before anything was measured (RFC 6298 says one second)."""
-    least_timeout: float = 0.01
+    least_timeout: float = 0.02
     longest_timeout: float = 2.0
     greet_again: float = 0.1
     """First pause between greetings that go unanswered; it doubles."""

@@ -162,8 +162,13 @@ def put_because(names: Sequence[str]) -> bytes:
     return b"\x08" + put(len(names)) + b"".join(map(put_text, names))
 
 
-def put_run(messages: Sequence[tuple[Any, ...]], per: bool, lengths: Sequence[int]) -> bytes:
-    """Messages that follow each other without a gap, and the lengths of their payloads."""
+def put_run(
+    messages: Sequence[tuple[Any, ...]],
+    per: bool,
+    payloads: Sequence[bytes],
+    lengths: Sequence[int],
+) -> bytes:
+    """Messages that follow each other without a gap; their payloads, and the lengths of these."""
     count = len(messages)
     first = messages[0]
     mid = first[1]
@@ -180,7 +185,7 @@ def put_run(messages: Sequence[tuple[Any, ...]], per: bool, lengths: Sequence[in
         head += put(length)
     else:
         head += _array(lengths)
-    return b"%c%b%b" % (kind, head, b"".join([message[3] for message in messages]))
+    return b"%c%b%b" % (kind, head, b"".join(payloads))
 
 
 def _array(numbers: Sequence[int]) -> bytes:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Any
 
 from .frames import RUN_HEAD, Fragment, most_messages, put_piece, put_run
@@ -48,7 +50,7 @@ class Outbound:
         self._queue: list[_Packet] = []
         self._head = 0
         self._resend: deque[_Packet] = deque()
-        self._flying: deque[tuple[int, int, int]] = deque()
+        self._flying: deque[tuple[int, int, int, list[_Packet]]] = deque()
         """Runs that have left, and are not acknowledged: last message, messages, bytes."""
         self._flying_messages = 0
         self._flying_bytes = 0
@@ -64,11 +66,11 @@ class Outbound:
         """What the peer takes at a time; nothing until it is known."""
         self.peer_bytes = 0
 
-    def release(self, message: _Packet) -> None:
-        """The protocol puts a message on the network."""
-        self._queue.append(message)
-        self.last = message[1]
-        self.released += 1
+    def release(self, messages: Sequence[_Packet]) -> None:
+        """The protocol puts messages on the network."""
+        self._queue += messages
+        self.last = messages[-1][1]
+        self.released += len(messages)
 
     @property
     def pending(self) -> bool:
@@ -85,9 +87,16 @@ class Outbound:
         flying = self._flying
         messages = size = 0
         while flying and flying[0][0] <= mid:
-            _, count, length = flying.popleft()
+            _, count, length, _ = flying.popleft()
             messages += count
             size += length
+        if flying and flying[0][3][0][1] <= mid:
+            last, count, length, run = flying.popleft()
+            k = bisect_right(run, mid, key=itemgetter(1))
+            part = sum([len(message[3]) for message in run[:k]])
+            flying.appendleft((last, count - k, length - part, run[k:]))
+            messages += k
+            size += part
         self._flying_messages -= messages
         self._flying_bytes -= size
         return messages, size
@@ -156,7 +165,8 @@ class Outbound:
                 del chunk[flags.index(not per) :]
         else:
             per = False
-        lengths = [len(message[3]) for message in chunk]
+        payloads = [message[3] for message in chunk]
+        lengths = list(map(len, payloads))
         even = lengths.count(length) == len(lengths)
         each = 0
         if chunk[-1][1] - chunk[0][1] >= len(chunk):
@@ -171,19 +181,21 @@ class Outbound:
         if not count:
             return 0
         if count < len(chunk):
-            del chunk[count:], lengths[count:]
-        part = put_run(chunk, per, lengths)
+            del chunk[count:], lengths[count:], payloads[count:]
+        part = put_run(chunk, per, payloads, lengths)
         parts.append(part)
         items += chunk
-        self._note(chunk[-1][1], count, sum(lengths))
-        self._advance(count)
+        self._note(chunk, sum(lengths))
         return len(part)
 
-    def _note(self, last: int, messages: int, size: int) -> None:
-        self.departed = last
-        self._flying.append((last, messages, size))
-        self._flying_messages += messages
+    def _note(self, run: list[_Packet], size: int) -> None:
+        """These messages leave for the first time."""
+        count = len(run)
+        self.departed = run[-1][1]
+        self._flying.append((self.departed, count, size, run))
+        self._flying_messages += count
         self._flying_bytes += size
+        self._advance(count)
 
     def _advance(self, count: int) -> None:
         self._head += count
@@ -199,8 +211,7 @@ class Outbound:
         message = self._queue[self._head]
         count = -(-len(message[3]) // size)
         self._resend.extend([Fragment(message, k, count, size) for k in range(count)])
-        self._note(message[1], 1, len(message[3]))
-        self._advance(1)
+        self._note([message], len(message[3]))
 
     def _refill(self, space: int, parts: list[bytes], items: list[Any]) -> int:
         """From what is to leave again, and parts: as many frames as it takes."""
@@ -224,7 +235,8 @@ class Outbound:
                 if not run:
                     break
                 per = self._permits and run[0][4]
-                part = put_run(run, per, [len(message[3]) for message in run])
+                payloads = [message[3] for message in run]
+                part = put_run(run, per, payloads, list(map(len, payloads)))
                 parts.append(part)
                 items += run
                 used += len(part)

@@ -163,7 +163,9 @@ class Peers(ABC):
                 alias = f"{name}\0{peer.lives + 1}"
                 self._renamed = True
             peer.lives += 1
-            session = Session(name, alias, peer.address, self._permits, self.config)
+            session = Session(
+                name, alias, peer.address, self.carrier.send, self._permits, self.config
+            )
             peer.session = self.live[name] = self.by_alias[alias] = session
         return session
 

@@ -12,8 +12,9 @@ is gone costs one small datagram per `longest` timeout.
 
 **Evidence of loss** as in RFC 9002, section 6: a later datagram was acknowledged,
 and it was sent three numbers later, or 9/8 of a round trip ago. A network that
-reorders makes us believe in losses that were none; the ack that comes after all
-shows it, and the distance of three doubles.
+reorders, or a machine that is busy, makes us believe in losses that were none; the
+ack that comes after all shows it: the distance of three doubles, and the window is
+what it was before (RFC 4015).
 
 **Congestion** as in RFC 9002, section 7 (NewReno): the window doubles each round
 trip until something is lost, then halves, then grows by one datagram a round trip.
@@ -27,6 +28,10 @@ from typing import Any
 from .varint import MalformedError
 
 __all__ = ["Recovery", "RoundTrip", "Sent", "Window"]
+
+
+GRANULARITY = 0.001
+"""Shorter times than this are not told apart."""
 
 
 class RoundTrip:
@@ -55,14 +60,14 @@ class RoundTrip:
 
     @property
     def timeout(self) -> float:
-        least = self.smoothed + max(4 * self.variation, 0.001)
+        least = self.smoothed + max(4 * self.variation, GRANULARITY)
         return min(max(least, self._least) * (1 << min(self.backoff, 16)), self._most)
 
 
 class Window:
     """How many bytes may be under way: NewReno."""
 
-    __slots__ = ("_least", "_recovering", "_threshold", "size", "unit")
+    __slots__ = ("_before", "_least", "_recovering", "_threshold", "size", "unit")
 
     def __init__(self, unit: int) -> None:
         self.unit = unit
@@ -72,6 +77,8 @@ class Window:
         self._threshold = 1 << 60
         self._recovering = -1
         """Losses up to this number belong to an event that was dealt with."""
+        self._before = (self.size, self._threshold)
+        """What the window was before that event."""
 
     def acked(self, number: int, size: int) -> None:
         if number <= self._recovering:
@@ -82,15 +89,26 @@ class Window:
             self.size += max(1, self.unit * size // self.size)
 
     def lost(self, number: int, next_number: int) -> None:
+        """A datagram was lost: halve the window, once for all that was under way."""
         if number > self._recovering:
+            self._before = (self.size, self._threshold)
             self._recovering = next_number - 1
             self._threshold = self.size = max(self.size // 2, self._least)
 
-    def expired(self, next_number: int) -> None:
+    def expired(self, number: int, next_number: int) -> None:
         """Nothing came back: begin anew."""
+        if number > self._recovering:
+            self._before = (self.size, self._threshold)
         self._recovering = next_number - 1
         self._threshold = max(self.size // 2, self._least)
         self.size = self._least
+
+    def undo(self) -> None:
+        """It was a false alarm."""
+        size, threshold = self._before
+        self.size = max(self.size, size)
+        self._threshold = max(self._threshold, threshold)
+        self._recovering = -1
 
 
 class Sent:
@@ -202,19 +220,20 @@ class Recovery:
         late = [number for number in self._condemned if low <= number <= high]
         for number in late:
             del self._condemned[number]
-        if late and self._reordering < 256:
-            self._reordering *= 2
+        if late:
+            self.window.undo()
+            self._reordering = min(2 * self._reordering, 256)
 
     def _missing(self, now: float) -> list[Sent]:
         """What is lost by the evidence."""
         trip = self.round_trip
-        before = now - 1.125 * max(trip.smoothed, trip.latest)
+        before = now - max(1.125 * max(trip.smoothed, trip.latest), GRANULARITY)
         self._loss_at = None
         lost: list[Sent] = []
         for number, one in list(self.sent.items()):
             if number > self._largest:
                 break
-            if self._largest - number < self._reordering and one.time - before > 1e-6:
+            if self._largest - number < self._reordering and one.time - before > 1e-9:
                 self._loss_at = one.time + (now - before)
                 break
             self._take_for_lost(number, one, lost)
@@ -248,8 +267,8 @@ class Recovery:
         self.round_trip.backoff += 1
         self._base = now
         self.probes = 1
-        self.window.expired(self.next_number)
         number, one = next(iter(self.sent.items()))
+        self.window.expired(number, self.next_number)
         lost: list[Sent] = []
         self._take_for_lost(number, one, lost)
         return lost

@@ -14,7 +14,8 @@ datagram that told it is lost, the value of that time is told again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from .config import Config
 from .events import Address
@@ -45,20 +46,22 @@ class Session:
         "ack_due",
         "address",
         "alias",
+        "alone",
         "answer",
         "because",
         "bye_due",
         "confirmed",
         "control_due",
+        "credit",
+        "credit_bytes",
         "delivered",
         "established",
         "flagged",
-        "has_bytes",
-        "has_messages",
         "heard_at",
         "inbound",
         "incarnation",
         "label",
+        "lent",
         "name",
         "obituaries",
         "outbound",
@@ -71,12 +74,24 @@ class Session:
         "progress",
         "received",
         "recovery",
+        "send",
         "silent",
+        "taken",
+        "taken_bytes",
         "unconfirmed",
+        "waiters",
         "why_due",
     )
 
-    def __init__(self, name: str, alias: str, address: Address, permits: bool, config: Config):
+    def __init__(
+        self,
+        name: str,
+        alias: str,
+        address: Address,
+        send: Callable[[str, bytes], int],
+        permits: bool,
+        config: Config,
+    ) -> None:
         self.name = name
         self.alias = alias
         self.label = name
@@ -95,13 +110,24 @@ class Session:
         self._opening: Seal
         # The sender's account: what was accepted and is not known to be delivered.
         self.accepted = 0
-        """Messages accepted for this peer, ever."""
-        self.has_messages = 0
-        self.has_bytes = 0
+        """Messages accepted for this peer, ever, unused credit included."""
+        self.taken = 0
+        """Room taken in the ledger, unused credit included."""
+        self.taken_bytes = 0
+        self.credit = 0
+        """Messages that may be sent without asking the ledger, and their bytes."""
+        self.credit_bytes = 0
+        self.lent = 0
+        """What the credit was when it was given."""
+        self.send = send
+        """Causal send, for those who have credit."""
+        self.alone = (self,)
         self.confirmed = 0
         """The last message that the peer's application has."""
         self.unconfirmed: deque[tuple[int, int]] = deque()
         """For a protocol on a link: messages that are not confirmed, and their sizes."""
+        self.waiters: list[tuple[int, int, Any]] = []
+        """For the driver: who waits for a message to be confirmed, as a heap."""
         # What the peer is to be told.
         self.ack_due = False
         self.control_due = False
@@ -160,9 +186,18 @@ class Session:
         self.unconfirmed.clear()
 
     @property
+    def has_messages(self) -> int:
+        """Messages that were accepted, and are not known to be delivered."""
+        return self.taken - self.credit
+
+    @property
+    def has_bytes(self) -> int:
+        return self.taken_bytes - self.credit_bytes
+
+    @property
     def held(self) -> int:
         """Messages accepted for this peer that the protocol has not released."""
-        return self.accepted - self.outbound.released
+        return self.accepted - self.credit - self.outbound.released
 
     # -- datagrams ------------------------------------------------------------
 

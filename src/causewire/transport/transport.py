@@ -31,7 +31,7 @@ has first been told not to listen to them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from typing import Any, Protocol
@@ -48,8 +48,10 @@ from .config import Config
 from .events import Address, Event, MessageBlocked, PeerUp
 from .frames import Contents, Run, read
 from .heads import HEAD, SESSION
+from .inbox import Inbox
+from .ledger import Ledger
 from .link import Link
-from .peers import Peer, Peers
+from .peers import Peer, Peers, check_name
 from .seal import sealer
 from .session import Session
 from .varint import LARGEST, MalformedError
@@ -96,15 +98,14 @@ class Transport(Peers):
         life: int = 1,
         **options: Any,
     ) -> None:
-        self.carrier = _carrier(protocol, name, peers, options)
+        self.carrier = _carrier(protocol, check_name(name), peers, options)
         super().__init__(name, incarnation, protocol, self.carrier.permits, sealer(key), config)
         self.life = life
-        self.queue: deque[Delivery] = deque()
+        self.ledger = Ledger(self.config)
+        self._inbox = Inbox(self.config.queue_messages, self.config.queue_bytes)
+        self.queue = self._inbox.messages
         """Delivered messages, for the application to take."""
         self.observer: Observer | None = None
-        self.has_messages = 0
-        """Accepted, and not known to be delivered: copies, and their bytes."""
-        self.has_bytes = 0
         self.progressed: dict[Session, None] = {}
         """Sessions of which more is known to be delivered, or that are over; the
         driver clears it."""
@@ -112,11 +113,7 @@ class Transport(Peers):
         """Sessions with messages that wait for room in the queue."""
         self.waiting_bytes = 0
         """What arrived from all peers and waits."""
-        self._taken_in = 0
-        """Messages put into the queue, ever."""
-        self._queue_marks: deque[tuple[int, int]] = deque()
-        """How many had been put in, and bytes of the last of these batches."""
-        self._queue_bytes = 0
+        self._linked = not self.carrier.forgets
         self._tick_at: float | None = None
         self._watch_at: float | None = None
         self._told_blocked: set[tuple[str, str]] = set()
@@ -125,18 +122,14 @@ class Transport(Peers):
 
     def room(self, to: str | Collection[str]) -> bool:
         """Whether there is room for a message to these processes."""
-        config = self.config
-        if self.has_messages >= config.total_messages or self.has_bytes >= config.total_bytes:
-            return False
         for name in (to,) if isinstance(to, str) else to:
             session = self.live.get(name)
             if session is not None:
-                if (
-                    session.has_messages >= config.peer_messages
-                    or session.has_bytes >= config.peer_bytes
-                ):
-                    return False
-            elif name == self.name and self._queue_room() <= 0:
+                if not self.ledger.room(session):
+                    self.ledger.call_in_all(self.live.values())
+                    if not self.ledger.room(session):
+                        return False
+            elif name == self.name and self._inbox.room <= 0:
                 return False
         return True
 
@@ -146,10 +139,9 @@ class Transport(Peers):
         Whether there is room is for the caller to ask.
         """
         names = destinations(to)
-        if len(payload) > self.config.message:
-            raise ValueError(
-                f"a message of {len(payload)} bytes, {self.config.message} are allowed"
-            )
+        size = len(payload)
+        if size > self.config.message:
+            raise ValueError(f"a message of {size} bytes, {self.config.message} are allowed")
         unknown = [name for name in names if name not in self.peers and name != self.name]
         if unknown:
             raise LocalProtocolError(f"unknown: {', '.join(unknown)}")
@@ -159,47 +151,44 @@ class Transport(Peers):
             aliases.append(self.name)
         mid = self.carrier.send(aliases[0] if len(aliases) == 1 else aliases, payload)
         self.stats.sent += 1
-        self._account(mid, sessions, len(payload))
-        if self.observer is not None:
-            labels = {session.name: session.label for session in sessions}
-            self.observer.sent(mid, tuple(labels.get(n, n) for n in names), len(payload))
-        return mid, sessions
-
-    def post(self, session: Session, payload: bytes) -> int:
-        """Causal send to one process whose session is known: the short way."""
-        if self.observer is not None or session.over or len(payload) > self.config.message:
-            return self.send(session.name, payload)[0]
-        mid = self.carrier.send(session.alias, payload)
-        if self._linked:
-            self._account(mid, (session,), len(payload))
-        else:
-            size = len(payload)
-            session.accepted += 1
-            session.has_messages += 1
-            session.has_bytes += size
-            self.has_messages += 1
-            self.has_bytes += size
-        self.stats.sent += 1
-        return mid
-
-    def _account(self, mid: int, sessions: Iterable[Session], size: int) -> None:
         for session in sessions:
-            session.accepted += 1
-            session.has_messages += 1
-            session.has_bytes += size
-            self.has_messages += 1
-            self.has_bytes += size
+            self.ledger.charge(session, size)
             if self._linked:
                 session.unconfirmed.append((mid, size))
+        if self.observer is not None:
+            labels = {session.name: session.label for session in sessions}
+            self.observer.sent(mid, tuple(labels.get(n, n) for n in names), size)
+        return mid, sessions
+
+    def lend(self, session: Session) -> None:
+        """Give a session credit (`ledger`), where the short way is open.
+
+        While a session has credit, its driver may take from it and call
+        `session.send(session.alias, payload)` in place of `send`.
+        """
+        if not self._linked and self.observer is None and not session.over:
+            self.ledger.lend(session)
+
+    def call_in(self) -> None:
+        """Take all credit back."""
+        self.ledger.call_in_all(self.live.values())
 
     @property
-    def _linked(self) -> bool:
-        return not self.carrier.forgets
+    def has_messages(self) -> int:
+        """Copies of messages that were accepted, and are not known to be delivered."""
+        return sum([session.has_messages for session in self.live.values()])
 
     @property
     def idle(self) -> bool:
         """Whether all that was accepted is delivered, and all that came is passed on."""
         return not self.has_messages and not self._ready and self.carrier.idle
+
+    def counters(self) -> dict[str, int | dict[str, int]]:
+        """All counters by name."""
+        self.call_in()
+        counts = self.stats.as_dict()
+        counts["sent"] = self.stats.sent + self.ledger.used
+        return counts
 
     @property
     def stalled(self) -> bool:
@@ -307,15 +296,8 @@ class Transport(Peers):
         messages, size = outbound.acknowledged(mid)
         if not self._linked:
             session.confirmed = mid
-            self._release(session, messages, size)
-
-    def _release(self, session: Session, messages: int, size: int) -> None:
-        """These messages need to be kept no longer."""
-        session.has_messages -= messages
-        session.has_bytes -= size
-        self.has_messages -= messages
-        self.has_bytes -= size
-        self.progressed[session] = None
+            self.ledger.release(session, messages, size)
+            self.progressed[session] = None
 
     def _take_in(self, session: Session, contents: Contents) -> None:
         inbound = session.inbound
@@ -340,21 +322,11 @@ class Transport(Peers):
 
     # -- through the protocol -------------------------------------------------
 
-    def _queue_room(self) -> int:
-        """How many messages the queue takes."""
-        marks = self._queue_marks
-        out = self._taken_in - len(self.queue)
-        while marks and marks[0][0] <= out:
-            self._queue_bytes -= marks.popleft()[1]
-        if self._queue_bytes >= self.config.queue_bytes:
-            return 0
-        return self.config.queue_messages - len(self.queue)
-
     def admit(self) -> None:
         """Hand over to the protocol what is next, from each peer in turn, while there is room."""
         ready, carrier = self._ready, self.carrier
         while ready:
-            room = self._queue_room()
+            room = self._inbox.room
             if room <= 0:
                 break
             session = next(iter(ready))
@@ -383,53 +355,47 @@ class Transport(Peers):
             self.observer.delivered(deliveries, labels)
         if self._renamed:
             deliveries = [self._by_name(delivery) for delivery in deliveries]
-        self.queue.extend(deliveries)
-        count = len(deliveries)
-        size = sum([len(delivery[2]) for delivery in deliveries])
-        self.stats.delivered += count
-        self._taken_in += count
-        self._queue_bytes += size
-        self._queue_marks.append((self._taken_in, size))
+        self._inbox.put(deliveries)
+        self.stats.delivered += len(deliveries)
 
     def _by_name(self, delivery: Delivery) -> Delivery:
         source, mid, payload = delivery
         session = self.by_alias.get(source)
         return delivery if session is None else Delivery(session.name, mid, payload)
 
-    def _pump(self, now: float) -> None:
+    def _pump(self) -> None:
         """Bring what the protocol has to say to the sessions, until it says no more."""
         self._collect()
         self.admit()
-        carrier = self.carrier
-        packets = carrier.take_packets()
-        while packets:
-            last, session = "", None
+        while packets := self.carrier.take_packets():
+            by_alias: defaultdict[str, list[Packet]] = defaultdict(list)
             for alias, packet in packets:
-                if alias != last:
-                    last, session = alias, self.by_alias[alias]
-                    self.active[session] = None
-                assert session is not None
-                kind = packet[0]
-                if session.over:
-                    if kind == "msg":
-                        session.outbound.last = packet[1]
-                        self._pretend(session)
-                elif kind == "msg":
-                    session.outbound.release(packet)
-                    if self.observer is not None:
-                        self.observer.released(session, packet)
-                else:
-                    self._control(session, kind, packet)
-            packets = carrier.take_packets()
+                by_alias[alias].append(packet)
+            for alias, some in by_alias.items():
+                self._dispatch(self.by_alias[alias], some)
         if self._linked:
             self._confirm()
 
-    def _control(self, session: Session, kind: str, packet: Packet) -> None:
-        if kind == "ack":
-            session.delivered = packet[1]
-        elif kind == "permit":
-            session.permit = packet[1]
-        session.control_due = True
+    def _dispatch(self, session: Session, packets: list[Packet]) -> None:
+        """Packets for one peer: messages, then acks and permits, as `take_packets` has them."""
+        while packets and packets[-1][0] != "msg":
+            packet = packets.pop()
+            if packet[0] == "ack":
+                session.delivered = max(session.delivered, packet[1])
+            elif packet[0] == "permit":
+                session.permit = max(session.permit, packet[1])
+            session.control_due = True
+        if session.over:
+            if packets:
+                session.outbound.last = packets[-1][1]
+                self._pretend(session)
+            return
+        self.active[session] = None
+        if packets:
+            session.outbound.release(packets)
+            if self.observer is not None:
+                for packet in packets:
+                    self.observer.released(session, packet)
 
     def _confirm(self) -> None:
         """On a link: what do the applications of others have by now?"""
@@ -442,12 +408,15 @@ class Transport(Peers):
                 while waiting and waiting[0][0] <= confirmed:
                     messages += 1
                     size += waiting.popleft()[1]
-                self._release(session, messages, size)
+                self.ledger.release(session, messages, size)
+                self.progressed[session] = None
 
     def _forget(self, session: Session) -> None:
         self._ready.pop(session, None)
         self.waiting_bytes -= session.inbound.bytes
-        self._release(session, session.has_messages, session.has_bytes)
+        self.ledger.call_in(session)
+        self.ledger.release(session, session.taken, session.taken_bytes)
+        self.progressed[session] = None
         self._pretend(session)
         if self.carrier.permits:
             self.carrier.permitted(session.alias, LARGEST)
@@ -456,8 +425,9 @@ class Transport(Peers):
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Address]]:
         """All that is to be sent now."""
-        self._pump(now)
-        out: list[tuple[bytes, Address]] = []
+        self._pump()
+        out = self.greetings
+        self.greetings = []
         observer = self.observer
         clock = 0 if observer is None else observer.clock
         active = self.active
@@ -469,15 +439,12 @@ class Transport(Peers):
             peer = self.peers.get(session.name)
             if peer is not None:
                 self.arm(peer)
-        if self.greetings:
-            out += self.greetings
-            self.greetings = []
         stats = self.stats
         stats.datagrams_out += len(out)
         stats.bytes_out += sum([len(datagram) for datagram, _ in out])
         if self.carrier.ticks and self._tick_at is None and not self.carrier.idle:
             self._tick_at = now + self.config.tick
-        if self._watch_at is None and (self.has_messages or self.waiting_bytes):
+        if self._watch_at is None and (self.ledger.messages or self.waiting_bytes):
             self._watch_at = now + self.config.blocked_after / 4
         return out
 

@@ -18,7 +18,7 @@ small numbers, and its successors are look-ups:
 event of its own, or inside a delivery, of which a handler may have several. An
 event with deliveries therefore has an outcome for each way to spread sends over
 them. The way taken is the outcome's *script*, a number at each point at which
-there was a choice: 0 for going on, 1 to send, 2 to send and mark the message. To
+there was a choice: 0 for going on, 1 to send, 2 and up to send and mark a copy. To
 find all, an event is run again and again, each time with the choices of some
 outcome so far up to one point, and another choice there.
 
@@ -300,13 +300,12 @@ class Actor:
     def _of_event(self, local: int, event: int, inbox: Inbox, cost: int) -> Iterator[Move]:
         outcomes = self.outcomes(local, event)
         for outcome in outcomes:
-            if (
-                self.merge_reactions
-                and event != SEND
-                and self.said_after(local, outcome, outcomes)
-            ):
-                continue
-            yield self.move(event, outcome, inbox, cost)
+            if event == SEND or self.counts(local, outcome, outcomes):
+                yield self.move(event, outcome, inbox, cost)
+
+    def counts(self, local: int, outcome: Outcome, all_of_it: tuple[Outcome, ...]) -> bool:
+        """Whether an outcome is among the moves, or left to two moves in a row."""
+        return not (self.merge_reactions and self.said_after(local, outcome, all_of_it))
 
     def move(self, event: int, outcome: Outcome, inbox: Inbox, cost: int = FREE) -> Move:
         bundles = tuple([(j, self.post.bundles[j](packets)) for j, packets in outcome.sent])
@@ -429,8 +428,15 @@ class _Run:
         send = program[len(program) - self.left]
         if send.after > sum(bits.bit_count() for bits in self.got):
             return 1
-        may_mark = not self.marked and self.actor.ghost.may_mark(self.ghost, send.to)
-        return 2 + may_mark
+        return 2 + len(self._may_mark())
+
+    def _may_mark(self) -> list[int]:
+        """Which copies of the next message may be marked."""
+        if self.marked:
+            return []
+        actor = self.actor
+        mid = len(actor.program) - self.left + 1
+        return actor.ghost.may_mark(self.ghost, actor.index, mid, actor.program[mid - 1].to)
 
     def _choose(self, options: int) -> int:
         k = len(self.choices)
@@ -443,12 +449,11 @@ class _Run:
 
     def _send(self, how: int) -> None:
         actor = self.actor
-        program = actor.program
-        to = program[len(program) - self.left].to
+        mark = self._may_mark()[how - 2] if how > 1 else None
+        self.marked |= mark is not None
         self.left -= 1
-        mid = len(program) - self.left
-        mark = how == 2
-        self.marked |= mark
+        mid = len(actor.program) - self.left
+        to = actor.program[mid - 1].to
         payload, self.ghost = actor.ghost.sends(self.ghost, actor.index, mid, to, mark)
         names = actor.names[to[0]] if len(to) == 1 else [actor.names[j] for j in to]
         self.endpoint.send(names, payload)

@@ -1,16 +1,9 @@
-"""The same search, compiled: states as 64-bit words, the tables as arrays.
+"""A search with the compiled kernel: states as 64-bit words.
 
-The kernel knows no protocol. It has, for every process, the rows of its stations
-(where each move leads, what it costs, which bundles it sends) and, for every
-station and bundle, the station after the arrival. What it meets that is not in
-the arrays yet it writes down, with the state that needs it, and goes on with the
-next; the tables are then filled in Python, by the endpoints, and those states are
-done again. Tables are small beside the number of states, so that is soon over.
-
-States lie in the order in which they were found, which is breadth first, so the
-list of them is the queue; a hash table over it (open addressing, one word for
-each slot) tells which are known. The arrays double when the kernel asks for room,
-up to the memory that the search may use.
+Between two calls of the kernel, room is made, tables are filled, and what it has
+noted is looked at. The stations, unlike what the endpoints do, are made anew for
+each search: the kernel does that by itself, and states can be packed as tightly
+as this search needs.
 
 Needs NumPy and Numba, which come with `pip install "causewire[trace]"`.
 """
@@ -18,384 +11,273 @@ Needs NumPy and Numba, which come with `pip install "causewire[trace]"`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Iterable
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
-from .actor import Actor, Move
-from .machine import Found, Machine, TooManyStations
+from . import kernel
+from .kernel import EVENT_BITS, Int8s, Ints, Longs
+from .library import KeyTable, Library, grown
+from .machine import Found, Machine
 from .search import Exploration, Watch
 
-__all__ = ["Tables", "explore_compiled"]
+__all__ = ["CompiledSearch", "explore_compiled"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-Int8s = npt.NDArray[np.int8]
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-
-_MISSING_CAP = 1 << 14
-_DEFERRED_CAP = 1 << 14
 _CHUNK = 1 << 18
 
-# What the kernel came back for.
-_DONE, _ROOM, _TABLES = range(3)
+
+class _MoreBits(Exception):
+    """A process has more stations than there are bits for."""
 
 
-def _compiled(function: F) -> F:
-    try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # no place on this machine where a cache may be kept
-        return cast(F, numba.njit(nogil=True)(function))
+class CompiledSearch:
+    """One search: its arrays, and what goes on between two calls of the kernel."""
 
-
-class Tables:
-    """The moves and arrivals of one actor, as arrays that grow."""
-
-    def __init__(self, actor: Actor, processes: int) -> None:
-        self.actor = actor
-        self.processes = processes
-        self.first: Ints = np.full(1024, -1, np.int32)
-        """By station: the first of its moves, -1 if the row is not there yet."""
-        self.last: Ints = np.zeros(1024, np.int32)
-        self.eager: Int8s = np.zeros(1024, np.int8)
-        self.station: Ints = np.zeros(4096, np.int32)
-        """By move: where it leads."""
-        self.cost: Int8s = np.zeros(4096, np.int8)
-        """What it costs; -1 for one that ends here."""
-        self.bundle: Ints = np.full((4096, processes), -1, np.int32)
-        self.arrival: Ints = np.full((1024, 16), -1, np.int32)
-        """By station and bundle: the station after the arrival."""
-        self.moves = 0
-        self.special: dict[int, Move] = {}
-
-    def fill_row(self, station: int, moves: list[Move], eager: bool, mask: int) -> None:
-        """Put the moves of a station in."""
-        self._room_for_station(station)
-        while self.moves + len(moves) > len(self.station):
-            self.station = _grown(self.station, 0)
-            self.cost = _grown(self.cost, 0)
-            self.bundle = _grown(self.bundle, -1)
-        at = self.moves
-        for k, move in enumerate(moves, at):
-            self.station[k] = move.station
-            if move.station > mask:
-                raise TooManyStations
-            self.cost[k] = move.cost
-            for j, bundle in move.bundles:
-                self.bundle[k, j] = bundle
-            if move.violation is not None or move.over:
-                # Kept apart; the kernel must know its cost, and that it ends here.
-                self.station[k] = -1
-                self.special[k] = move
-        self.moves = at + len(moves)
-        self.first[station], self.last[station] = at, self.moves
-        self.eager[station] = eager
-
-    def fill_arrival(self, station: int, bundle: int, mask: int) -> None:
-        """Put in what the arrival of a bundle does to a station."""
-        self._room_for_station(station)
-        while bundle >= self.arrival.shape[1]:
-            wider = np.full((self.arrival.shape[0], 2 * self.arrival.shape[1]), -1, np.int32)
-            wider[:, : self.arrival.shape[1]] = self.arrival
-            self.arrival = wider
-        then = self.actor.add(station, bundle)
-        if then > mask:
-            raise TooManyStations
-        self.arrival[station, bundle] = then
-
-    def _room_for_station(self, station: int) -> None:
-        while station >= len(self.first):
-            self.first = _grown(self.first, -1)
-            self.last = _grown(self.last, 0)
-            self.eager = _grown(self.eager, 0)
-        while station >= len(self.arrival):
-            self.arrival = _grown(self.arrival, -1)
-
-
-def _grown(array: Any, fill: int) -> Any:
-    """A copy of twice the length."""
-    wider = np.full((2 * array.shape[0], *array.shape[1:]), fill, array.dtype)
-    wider[: array.shape[0]] = array
-    return wider
-
-
-@_compiled
-def _hash(state: int, mask: int) -> int:
-    x = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15)
-    x ^= x >> np.uint64(32)
-    x *= np.uint64(0xD6E8FEB86659FD93)
-    return np.int64((x >> np.uint64(20)) & np.uint64(mask))
-
-
-@_compiled
-def _rehash(slots: Longs, states: Longs, count: int) -> None:
-    mask = len(slots) - 1
-    for k in range(count):
-        at = _hash(states[k], mask)
-        while slots[at] >= 0:
-            at = (at + 1) & mask
-        slots[at] = states[k]
-
-
-@_compiled
-def _search(
-    todo: Longs,
-    begin: int,
-    end: int,
-    states: Longs,
-    count: int,
-    slots: Longs,
-    bits: int,
-    top: int,
-    after: Ints,
-    first: tuple[Ints, ...],
-    last: tuple[Ints, ...],
-    eager: tuple[Int8s, ...],
-    station: tuple[Ints, ...],
-    cost: tuple[Int8s, ...],
-    bundle: tuple[Ints, ...],
-    arrival: tuple[Ints, ...],
-    reached: tuple[Int8s, ...],
-    missing: Longs,
-    deferred: Longs,
-    ended: Longs,
-    special: Longs,
-    counts: Longs,
-) -> tuple[int, int, int]:
-    """Expand todo[begin:end]. Returns why it stopped, where, and how many states there are.
-
-    `counts` has the numbers of entries in `missing`, `deferred`, `ended`,
-    `special`, and of transitions.
-    """
-    n = len(first)
-    station_mask = (1 << bits) - 1
-    slot_mask = len(slots) - 1
-    room = min(len(states), len(slots) * 5 // 8) - 512
-    for at in range(begin, end):
-        if count > room:
-            return _ROOM, at, count
-        if (
-            counts[0] > len(missing) - 64
-            or counts[1] > len(deferred) - 4
-            or counts[2] > len(ended) - 4
-            or counts[3] > len(special) - 64
-        ):
-            return _TABLES, at, count
-        state = todo[at]
-        phase = state >> top
-        # Is everything there that this state needs?
-        incomplete = False
-        only = -1
-        for i in range(n):
-            here = (state >> (bits * i)) & station_mask
-            if here >= len(first[i]) or first[i][here] < 0:
-                missing[counts[0]] = (here << 8 | i) << 24
-                counts[0] += 1
-                incomplete = True
-            elif eager[i][here] and only < 0:
-                only = i
-        if not incomplete:
-            for i in range(n):
-                if only >= 0 and i != only:
-                    continue
-                here = (state >> (bits * i)) & station_mask
-                for move in range(first[i][here], last[i][here]):
-                    if station[i][move] < 0:
-                        continue
-                    for j in range(n):
-                        b = bundle[i][move, j]
-                        if b >= 0:
-                            other = (state >> (bits * j)) & station_mask
-                            if (
-                                other >= arrival[j].shape[0]
-                                or b >= arrival[j].shape[1]
-                                or arrival[j][other, b] < 0
-                            ):
-                                if counts[0] < len(missing):
-                                    missing[counts[0]] = (other << 8 | j) << 24 | (b + 1)
-                                    counts[0] += 1
-                                incomplete = True
-        if incomplete:
-            deferred[counts[1]] = state
-            counts[1] += 1
-            continue
-        moves = 0
-        for i in range(n):
-            here = (state >> (bits * i)) & station_mask
-            reached[i][here] = 1
-            if only >= 0 and i != only:
-                continue
-            for move in range(first[i][here], last[i][here]):
-                next_phase = after[phase, cost[i][move]]
-                if next_phase < 0:
-                    continue
-                moves += 1
-                there = station[i][move]
-                if there < 0:
-                    special[counts[3]] = state
-                    special[counts[3] + 1] = np.int64(i) << 32 | move
-                    counts[3] += 2
-                    continue
-                then = state + ((there - here) << (bits * i)) + ((next_phase - phase) << top)
-                for j in range(n):
-                    b = bundle[i][move, j]
-                    if b >= 0:
-                        other = (state >> (bits * j)) & station_mask
-                        then += (arrival[j][other, b] - other) << (bits * j)
-                slot = _hash(then, slot_mask)
-                while True:
-                    known = slots[slot]
-                    if known == then:
-                        break
-                    if known < 0:
-                        slots[slot] = then
-                        states[count] = then
-                        count += 1
-                        break
-                    slot = (slot + 1) & slot_mask
-        counts[4] += moves
-        if moves == 0:
-            ended[counts[2]] = state
-            counts[2] += 1
-    return _DONE, end, count
-
-
-class _Kernel:
-    """One compiled search: its arrays, and what goes on between two calls."""
-
-    def __init__(self, machine: Machine, tables: list[Tables], memory: int | None) -> None:
+    def __init__(
+        self, machine: Machine, library: Library, widths: list[int], memory: int | None
+    ) -> None:
         self.machine = machine
-        self.tables = tables
+        self.library = library
         self.memory = memory
-        self.states: Longs = np.empty(1 << 16, np.int64)
-        self.slots: Longs = np.full(1 << 17, -1, np.int64)
-        self.count = 0
+        self.widths = widths
+        n = len(machine.actors)
+        offsets = [sum(widths[:i]) for i in range(n)]
+        self.shifts: Longs = np.array(offsets, np.int64)
+        self.masks: Longs = np.array([(1 << width) - 1 for width in widths], np.int64)
+        self.top = sum(widths)
+        network = machine.setup.network
+        self.faults: Ints = np.array(
+            [network.ticks, network.loss, network.duplicates, machine.eager is not None], np.int32
+        )
         self.after: Ints = np.array(machine.phases.after, np.int32)
-        self.missing: Longs = np.empty(_MISSING_CAP, np.int64)
-        self.deferred: Longs = np.empty(_DEFERRED_CAP, np.int64)
-        self.ended: Longs = np.empty(_CHUNK + 16, np.int64)
-        self.special: Longs = np.empty(1 << 16, np.int64)
-        self.counts: Longs = np.zeros(5, np.int64)
-        self.reached: list[Int8s] = [np.zeros(1024, np.int8) for _ in tables]
-        self.insert(machine.initial)
+        self.states: Longs = np.empty(1 << 15, np.int64)
+        self.slots: Longs = np.full(1 << 16, -1, np.int64)
+        self.count = 0
+        size = 1 << 14
+        self.stations: Ints = np.full((size, 6), -1, np.int32)
+        self.station_at = KeyTable(2 * size)
+        self.numbers: Ints = np.zeros(n, np.int32)
+        self.numbered: Ints = np.zeros((n, size), np.int32)
+        self.moves: Ints = np.zeros((4 * size, 3), np.int32)
+        self.arrival_at = KeyTable(4 * size)
+        self.eager_at = KeyTable()
+        self.missing: Longs = np.empty(1 << 14, np.int64)
+        self.deferred: Longs = np.empty(1 << 14, np.int64)
+        self.ended: Longs = np.empty(1 << 14, np.int64)
+        self.special: Longs = np.empty(1 << 15, np.int64)
+        self.found_now: Longs = np.empty(1 << 12, np.int64)
+        self.counts: Longs = np.zeros(8, np.int64)
+        self.again: list[Longs] = []
+        """States for which the tables were not complete."""
+        self.ends: list[int] = []
+        self.found: list[Found] = []
+        stations = [self._station(i, actor.initial) for i, actor in enumerate(machine.actors)]
+        self.insert(self._pack(0, stations))
 
-    def insert(self, state: int) -> bool:
-        """Add a state from outside; returns whether it is new."""
-        if self.count + 1024 > min(len(self.states), len(self.slots) * 5 // 8):
-            self.grow()
-        mask = len(self.slots) - 1
-        slot = _hash(state, mask)
-        while self.slots[slot] >= 0:
-            if self.slots[slot] == state:
-                return False
-            slot = (slot + 1) & mask
-        self.slots[slot] = state
-        self.states[self.count] = state
-        self.count += 1
-        return True
+    # -- states, here and in the machine --------------------------------------
+
+    def _station(self, i: int, station: int) -> int:
+        """The number, among the stations of process i here, of one of the machine."""
+        actor = self.machine.actors[i]
+        local, inbox = actor.stations.values[station]
+        table = self.station_at
+        key = self.library.local(actor, local) << 31 | self.library.inbox(i, inbox)
+        known = kernel.look_up(table.keys, table.values, key)
+        if known < 0:
+            known = int(self.counts[kernel.STATIONS])
+            self.counts[kernel.STATIONS] += 1
+            kernel.put(table.keys, table.values, key, known)
+            number = int(self.numbers[i])
+            self.stations[known] = key >> 31, key & (1 << 31) - 1, -1, -1, 0, number
+            self.numbered[i, number] = known
+            self.numbers[i] += 1
+        return int(self.stations[known, 5])
+
+    def _pack(self, phase: int, numbers: Iterable[int]) -> int:
+        state = phase << self.top
+        for number, shift in zip(numbers, self.shifts.tolist(), strict=True):
+            state |= number << shift
+        return state
+
+    def to_machine(self, state: int) -> int:
+        """A state of this search as one of the machine."""
+        stations = []
+        for i, actor in enumerate(self.machine.actors):
+            number = state >> int(self.shifts[i]) & int(self.masks[i])
+            local, inbox = self.stations[self.numbered[i, number], :2].tolist()
+            here = self.library.local_of(local)[1], self.library.inbox_of(inbox)[1]
+            stations.append(actor.stations(here))
+        return self.machine.pack(state >> self.top, stations)
+
+    def from_machine(self, state: int) -> int:
+        phase, stations = self.machine.unpack(state)
+        return self._pack(phase, [self._station(i, each) for i, each in enumerate(stations)])
+
+    def reached(self) -> list[list[int]]:
+        """The stations that were met, by process, as the machine numbers them."""
+        result: list[list[int]] = []
+        for i, actor in enumerate(self.machine.actors):
+            mine = self.stations[self.numbered[i, : self.numbers[i]]]
+            result.append(
+                [
+                    actor.stations((self.library.local_of(a)[1], self.library.inbox_of(b)[1]))
+                    for a, b in mine[mine[:, 2] >= 0][:, :2].tolist()
+                ]
+            )
+        return result
+
+    # -- room -----------------------------------------------------------------
 
     @property
-    def bytes(self) -> int:
-        return self.states.nbytes + self.slots.nbytes
+    def nbytes(self) -> int:
+        """Memory for states and stations."""
+        arrays = (self.states, self.slots, self.stations, self.moves, self.numbered)
+        tables = self.station_at.nbytes + self.arrival_at.nbytes
+        return sum(array.nbytes for array in arrays) + tables
 
-    def grow(self) -> None:
-        """Twice the room, unless there is no memory for it (then MemoryError)."""
-        if len(self.states) <= len(self.slots) * 5 // 8:
-            more = self.states.nbytes
-        else:
-            more = 2 * self.slots.nbytes
-        if self.memory is not None and self.bytes + more > self.memory:
+    def _allow(self, more: int) -> None:
+        if self.memory is not None and self.nbytes + more > self.memory:
             raise MemoryError
+
+    def _grow_states(self) -> None:
         if len(self.states) <= len(self.slots) * 5 // 8:
-            states = np.empty(2 * len(self.states), np.int64)
+            self._allow(self.states.nbytes // 2)
+            states = np.empty(len(self.states) * 3 // 2, np.int64)
             states[: self.count] = self.states[: self.count]
             self.states = states
         else:
-            slots = np.full(2 * len(self.slots), -1, np.int64)
+            self._allow(self.slots.nbytes)
+            size = 2 * len(self.slots)
             self.slots = np.empty(0, np.int64)
-            _rehash(slots, self.states, self.count)
-            self.slots = slots
+            self.slots = np.full(size, -1, np.int64)
+            kernel.rehash_states(self.slots, self.states, self.count)
 
-    def run(self, todo: Longs, begin: int, end: int) -> None:
+    def _grow_tables(self) -> None:
+        stations, moves, arrivals = self.counts[:3].tolist()
+        margin = 2 * kernel._MARGIN
+        if stations + margin > min(len(self.stations), len(self.station_at.keys) // 2):
+            self._allow(self.stations.nbytes + self.station_at.nbytes + self.numbered.nbytes)
+            self.stations = grown(self.stations)
+            self.station_at.grow()
+            wider = np.zeros((len(self.numbers), len(self.stations)), np.int32)
+            wider[:, : self.numbered.shape[1]] = self.numbered
+            self.numbered = wider
+        if moves + margin > len(self.moves):
+            self._allow(self.moves.nbytes)
+            self.moves = grown(self.moves, 0)
+        if arrivals + margin > len(self.arrival_at.keys) // 2:
+            self._allow(self.arrival_at.nbytes)
+            self.arrival_at.grow()
+
+    def insert(self, state: int) -> None:
+        """Add a state from outside, if it is new."""
+        if self.count + 2 * kernel._MARGIN > min(len(self.states), len(self.slots) * 5 // 8):
+            self._grow_states()
+        if kernel.put_state(self.slots, state):
+            self.states[self.count] = state
+            self.count += 1
+
+    # -- the search -----------------------------------------------------------
+
+    def run(self, todo: Longs) -> None:
         """Expand states, with everything that this calls for."""
-        while begin < end:
-            why, begin = self._call(todo, begin, min(end, begin + _CHUNK))
-            if why == _ROOM:
-                self.grow()
-            elif why == _TABLES:
-                self._settle()
-        self._settle()
+        while len(todo):
+            begin = 0
+            while begin < len(todo):
+                why, begin = self._call(todo, begin)
+                if why == kernel.ROOM:
+                    self._grow_states()
+                elif why == kernel.TABLES:
+                    self._grow_tables()
+                elif why == kernel.BITS:
+                    raise _MoreBits
+                else:
+                    self._empty_lists()
+            todo = np.concatenate(self.again) if self.again else todo[:0]
+            self.again = []
 
-    def _call(self, todo: Longs, begin: int, end: int) -> tuple[int, int]:
-        tables = self.tables
-        for k, each in enumerate(tables):
-            if len(self.reached[k]) < len(each.first):
-                self.reached[k] = np.concatenate(
-                    (self.reached[k], np.zeros(len(each.first) - len(self.reached[k]), np.int8))
-                )
-        why, at, self.count = _search(
+    def _call(self, todo: Longs, begin: int) -> tuple[int, int]:
+        library = self.library
+        why, at, self.count = kernel.run(
             todo,
             begin,
-            end,
             self.states,
             self.count,
             self.slots,
-            self.machine.bits,
-            self.machine.top,
+            self.shifts,
+            self.masks,
+            self.top,
             self.after,
-            tuple([each.first for each in tables]),
-            tuple([each.last for each in tables]),
-            tuple([each.eager for each in tables]),
-            tuple([each.station for each in tables]),
-            tuple([each.cost for each in tables]),
-            tuple([each.bundle for each in tables]),
-            tuple([each.arrival for each in tables]),
-            tuple(self.reached),
+            self.stations,
+            self.station_at.keys,
+            self.station_at.values,
+            self.numbers,
+            self.numbered,
+            self.moves,
+            self.arrival_at.keys,
+            self.arrival_at.values,
+            library.outcome_at.keys,
+            library.outcome_at.values,
+            library.outcomes,
+            library.client,
+            library.ready,
+            library.pending,
+            library.added.keys,
+            library.added.values,
+            self.eager_at.keys,
+            self.eager_at.values,
+            self.faults,
             self.missing,
             self.deferred,
             self.ended,
             self.special,
+            self.found_now,
             self.counts,
         )
         return why, at
 
-    def _settle(self) -> None:
-        """Fill the tables with what was missing, and do the states again that wanted it."""
-        while self.counts[1]:
-            wanted = np.unique(self.missing[: self.counts[0]])
-            again = self.deferred[: self.counts[1]].copy()
-            self.counts[0] = self.counts[1] = 0
-            for entry in wanted.tolist():
-                self._fill(entry >> 32, entry >> 24 & 255, (entry & 0xFFFFFF) - 1)
-            begin = 0
-            while begin < len(again):
-                why, begin = self._call(again, begin, len(again))
-                if why == _ROOM:
-                    self.grow()
-                elif why == _TABLES:
-                    break
-            if begin < len(again):  # too much at once: the rest waits its turn
-                rest = again[begin:]
-                self._settle()
-                self.run(rest, 0, len(rest))
+    def _empty_lists(self) -> None:
+        """Fill the tables with what was missing, and take down what else was noted."""
+        _, _, _, missing, deferred, ended, special, _ = self.counts.tolist()
+        for entry in np.unique(self.missing[:missing]).tolist():
+            self._fill(entry >> 60, entry & (1 << 60) - 1)
+        if deferred:
+            self.again.append(self.deferred[:deferred].copy())
+        self.ends += self.ended[:ended].tolist()
+        pairs = self.special[:special].tolist()
+        for state, which in zip(pairs[::2], pairs[1::2], strict=True):
+            self._note(state, which >> 32, which & 0xFFFFFFFF)
+        self.counts[3:7] = 0
 
-    def _fill(self, station: int, index: int, bundle: int) -> None:
-        tables, mask = self.tables[index], self.machine.mask
-        if bundle >= 0:
-            tables.fill_arrival(station, bundle, mask)
-        elif station >= len(tables.first) or tables.first[station] < 0:
-            moves, eager = self.machine.moves(index, station)
-            tables.fill_row(station, moves, eager, mask)
+    def _fill(self, kind: int, key: int) -> None:
+        if kind == kernel.OUTCOMES:
+            self.library.fill_outcomes(key)
+        elif kind == kernel.READY:
+            self.library.fill_ready(key)
+        elif kind == kernel.ADDED:
+            self.library.fill_added(key)
+        else:
+            eager = self.machine.eager
+            assert eager is not None
+            actor, local = self.library.local_of(key >> EVENT_BITS)
+            first = eager(actor.index, local, (key & (1 << EVENT_BITS) - 1) - 2)
+            self.eager_at.put(key, first)
+
+    def _note(self, state: int, process: int, which: int) -> None:
+        """A violation, told in terms of the machine."""
+        here = self.to_machine(state)
+        _, stations = self.machine.unpack(here)
+        _, event, outcome = self.library.outcome[which]
+        for move in self.machine.actors[process].moves(stations[process]):
+            same = (move.event, move.script) == (event, outcome.script)
+            if same and move.violation is not None:
+                self.found.append(Found(move.violation, here, process, move))
+                return
 
 
 def explore_compiled(
     machine: Machine,
-    tables: list[Tables] | None = None,
+    library: Library,
     *,
     limit: int | None = None,
     keep_going: bool = False,
@@ -406,68 +288,79 @@ def explore_compiled(
 ) -> Exploration:
     """`search.explore`, breadth first, compiled.
 
-    `tables` may be those of another search with the same actors; `reached` is
+    `library` is that of the stage, kept from one search to the next; `reached` is
     filled with the stations that were met, for each process.
     """
     start = time.perf_counter()
-    if machine.top + machine.phases.width > 63:
-        raise TooManyStations
-    if tables is None:
-        tables = [Tables(actor, len(machine.actors)) for actor in machine.actors]
-    result = Exploration()
-    kernel = _Kernel(machine, tables, memory)
-    done = 0
-    try:
-        while done < kernel.count:
-            level = kernel.count
-            while done < level:
-                upto = min(level, done + _CHUNK)
-                chunk = kernel.states[done:upto].copy()
-                kernel.run(chunk, 0, len(chunk))
-                done = upto
-                result.transitions = int(kernel.counts[4])
-                _look(kernel, result)
-                _end(kernel, result, ends)
-                if watch is not None:
-                    watch(kernel.count, result.transitions, result.depth)
-                if (result.found and not keep_going) or (limit and kernel.count > limit):
-                    break
-            else:
-                result.depth += kernel.count > level
-                continue
+    n = len(machine.actors)
+    bits = 63 - machine.phases.width
+    widths = [bits // n] * n
+    while True:
+        search = CompiledSearch(machine, library, widths, memory)
+        try:
+            result = _explore(search, limit, keep_going, ends, watch)
             break
-        else:
-            result.complete = True
-    except MemoryError:
-        pass
-    result.states = kernel.count
-    result.bytes = kernel.bytes
+        except _MoreBits:
+            widths = _wider(search, bits)
+    result.states = search.count
+    result.bytes = search.nbytes
     result.seconds = time.perf_counter() - start
     if reached is not None:
-        reached[:] = [np.flatnonzero(each).tolist() for each in kernel.reached]
+        reached[:] = search.reached()
     return result
 
 
-def _look(kernel: _Kernel, result: Exploration) -> None:
-    """Note the violations among the moves after which there is nothing to follow up."""
-    for k in range(0, int(kernel.counts[3]), 2):
-        state, which = int(kernel.special[k]), int(kernel.special[k + 1])
-        process = which >> 32
-        move = kernel.tables[process].special[which & 0xFFFFFFFF]
-        if move.violation is not None:
-            result.found.append(Found(move.violation, state, process, move))
-    kernel.counts[3] = 0
+def _wider(search: CompiledSearch, bits: int) -> list[int]:
+    """Bits for each process, by what has turned out to be needed."""
+    need = [int(number).bit_length() + 1 for number in search.numbers]
+    need = [max(each, 13) for each in need]
+    spare = bits - sum(need)
+    if spare < 0 or need == search.widths:
+        raise MemoryError
+    most = max(range(len(need)), key=lambda i: need[i])
+    need[most] += spare
+    return [min(each, 30) for each in need]
 
 
-def _end(kernel: _Kernel, result: Exploration, ends: bool) -> None:
-    """Judge states without moves."""
-    ended = kernel.ended[: kernel.counts[2]].tolist()
-    kernel.counts[2] = 0
-    result.ends += len(ended)
-    for state in ended:
-        verdict = kernel.machine.verdict(state)
+def _explore(
+    search: CompiledSearch,
+    limit: int | None,
+    keep_going: bool,
+    ends: bool,
+    watch: Watch | None,
+) -> Exploration:
+    result = Exploration()
+    done = 0
+    try:
+        while done < search.count:
+            level = search.count
+            while done < level:
+                upto = min(level, done + _CHUNK)
+                search.run(search.states[done:upto].copy())
+                done = upto
+                result.transitions = int(search.counts[kernel.TRANSITIONS])
+                result.found += search.found
+                search.found = []
+                _judge(search, result, ends)
+                if watch is not None:
+                    watch(search.count, result.transitions, result.depth)
+                if (result.found and not keep_going) or (limit and search.count > limit):
+                    return result
+            result.depth += search.count > level
+        result.complete = True
+    except MemoryError:
+        pass
+    return result
+
+
+def _judge(search: CompiledSearch, result: Exploration, ends: bool) -> None:
+    """What to make of states without moves."""
+    result.ends += len(search.ends)
+    for state in search.ends:
+        verdict = search.machine.verdict(search.to_machine(state))
         if isinstance(verdict, Found):
             if ends:
                 result.found.append(verdict)
         elif verdict is not None:
-            kernel.insert(verdict)
+            search.insert(search.from_machine(verdict))
+    search.ends = []

@@ -9,12 +9,13 @@ of one process can be judged on the spot.
     Plain     Nothing. What is checked is that messages are delivered once, in the
               order of their sender, and all of them in the end.
 
-    Marked    One bit. One message to process d, m1, is marked when it is sent;
+    Marked    One bit. One copy of a message, m1 to d, is marked when it is sent;
               whoever sends it or gets a message that has it in its past *knows*.
               A message sent by one who knows is *tainted*. The delivery of a
               tainted message at d is a violation: m1 happened before it, and is
-              not there, since with the delivery of m1 the story ends. Which
-              message is marked is left open, so one search covers all m1 to d.
+              not there, since with the delivery of m1 the story ends. Which one
+              is marked is left to the search, as any other choice; or given, to
+              cut one search into many.
 
     Past      All messages at once: the set of copies (sender, number, receiver)
               in the past, as bits. Exact, and with far more states; `Marked` is
@@ -48,8 +49,6 @@ class Tag(int):
 
 
 CLEAN = Tag(0)
-TAINTED = Tag(1)
-M1 = Tag(2)
 
 
 class Seen(NamedTuple):
@@ -65,15 +64,18 @@ class Ghost(ABC):
     """The rules by which a ghost moves; its states are plain values."""
 
     marks: ClassVar[bool] = False
-    """Whether a send may mark its message, which is the client's to choose."""
+    """Whether one message of a run is marked, by the choice of the search."""
 
     initial: ClassVar[State] = 0
 
     @abstractmethod
     def sends(
-        self, state: State, me: int, mid: int, to: tuple[int, ...], mark: bool
+        self, state: State, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
-        """The payload of a message that is sent, and the ghost afterwards."""
+        """The payload of a message that is sent, and the ghost afterwards.
+
+        `mark` is the destination of the copy that is marked, if one is.
+        """
 
     @abstractmethod
     def delivers(self, state: State, me: int, source: int, mid: int, payload: Any) -> Seen:
@@ -83,16 +85,20 @@ class Ghost(ABC):
         """The ghost of a process that will send no more."""
         return state
 
-    def may_mark(self, state: State, to: tuple[int, ...]) -> bool:
-        """Whether the next message may be the one that is marked."""
-        return False
+    def may_mark(self, state: State, me: int, mid: int, to: tuple[int, ...]) -> list[int]:
+        """The destinations of the copies of a message that may be marked."""
+        return []
+
+    def tags(self) -> list[Tag]:
+        """All tags that a payload may have, none first."""
+        return [CLEAN]
 
 
 class Plain(Ghost):
     """No ghost at all."""
 
     def sends(
-        self, state: State, me: int, mid: int, to: tuple[int, ...], mark: bool
+        self, state: State, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
         return CLEAN, state
 
@@ -101,34 +107,45 @@ class Plain(Ghost):
 
 
 class Marked(Ghost):
-    """One marked message to process `d`; the state is whether it is known."""
+    """One marked copy; the state is 0, or 1 + d for one who knows of m1 to d.
+
+    Payloads: 0, 1 + d for a tainted message, 1 + n + d for m1 itself.
+    """
 
     marks = True
 
-    def __init__(self, d: int) -> None:
-        self.d = d
+    def __init__(self, processes: int, m1: tuple[int, int] | None = None) -> None:
+        self.processes = processes
+        self.m1 = m1
+        """The message to mark, by sender and number; None for any."""
 
     def sends(
-        self, state: State, me: int, mid: int, to: tuple[int, ...], mark: bool
+        self, state: Any, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
-        if mark:
-            return M1, 1
-        return (TAINTED if state else CLEAN), state
+        if mark is not None:
+            return Tag(1 + self.processes + mark), 1 + mark
+        return Tag(state), state
 
     def delivers(self, state: State, me: int, source: int, mid: int, payload: Any) -> Seen:
-        if payload == CLEAN:
+        if payload == 0:
             return Seen(state)
-        if me != self.d:
-            return Seen(1)
-        if payload == M1:
+        is_m1, d = divmod(payload - 1, self.processes)
+        if me != d:
+            return Seen(1 + d)
+        if is_m1:
             return Seen(state, over=True)
         return Seen(state, "causal order")
 
     def silent(self, state: State) -> State:
         return 0
 
-    def may_mark(self, state: State, to: tuple[int, ...]) -> bool:
-        return not state and self.d in to
+    def may_mark(self, state: State, me: int, mid: int, to: tuple[int, ...]) -> list[int]:
+        if state or (self.m1 is not None and self.m1 != (me, mid)):
+            return []
+        return [j for j in to if j != me]
+
+    def tags(self) -> list[Tag]:
+        return [Tag(k) for k in range(1 + 2 * self.processes)]
 
 
 class Past(Ghost):
@@ -142,16 +159,14 @@ class Past(Ghost):
     def __init__(self, processes: int, messages: int) -> None:
         self.processes = processes
         self.messages = messages
-        step = (1 << processes) - 1
         unit = sum(1 << (k * processes) for k in range(processes * messages))
         self.addressed = [unit << d for d in range(processes)]
-        assert step
 
     def _bit(self, sender: int, mid: int, receiver: int) -> int:
         return 1 << ((sender * self.messages + mid - 1) * self.processes + receiver)
 
     def sends(
-        self, state: Any, me: int, mid: int, to: tuple[int, ...], mark: bool
+        self, state: Any, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
         known, got = state
         own = sum(self._bit(me, mid, j) for j in to)
@@ -174,7 +189,7 @@ class History(Ghost):
     initial = ()
 
     def sends(
-        self, state: State, me: int, mid: int, to: tuple[int, ...], mark: bool
+        self, state: State, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
         return CLEAN, state
 
@@ -193,11 +208,8 @@ def stripped(value: Any) -> Any:
     return value
 
 
-def retagged(packet: Any) -> list[Any]:
-    """The packets that a packet may be with other tags, itself included.
-
-    One that carries no payload has no others.
-    """
+def retagged(packet: Any, tags: list[Tag]) -> list[Any]:
+    """The packets that a packet may be with other tags; itself, if it carries none."""
     fields = type(packet).fields
     if "payload" not in fields:
         return [packet]
@@ -205,5 +217,5 @@ def retagged(packet: Any) -> list[Any]:
     kind = type(packet)
     return [
         tuple.__new__(kind, (*packet[:at], tag, *packet[at + 1 :]))
-        for tag in (CLEAN, TAINTED, M1)
+        for tag in tags
     ]

@@ -27,8 +27,8 @@ from .workloads import Program, Workload, expected
 
 __all__ = ["Found", "Machine", "Row", "Stage", "TooManyStations"]
 
-EagerRule: TypeAlias = Callable[[int, int], Move | None]
-"""The move that may go first at a station of a process, if there is one."""
+EagerRule: TypeAlias = Callable[[int, int, int], bool]
+"""Whether, at a process in a local state, a packet that is ready may go first."""
 
 
 class TooManyStations(Exception):
@@ -172,11 +172,13 @@ class Machine:
 
     def moves(self, index: int, station: int) -> tuple[list[Move], bool]:
         """The moves of a process to look at, and whether that is one that may go first."""
+        actor = self.actors[index]
         if self.eager is not None:
-            first = self.eager(index, station)
-            if first is not None:
-                return [first], True
-        return self.actors[index].moves(station), False
+            local, _ = actor.stations.values[station]
+            for packet, rest in actor.post.ready(actor.inbox(station)):
+                if self.eager(index, local, packet):
+                    return [actor.move(packet, actor.outcomes(local, packet)[0], rest)], True
+        return actor.moves(station), False
 
     def row(self, index: int, phase: int, station: int) -> Row:
         after = self.phases.after[phase]
