@@ -1,0 +1,62 @@
+"""`causewire convert`: the same trace in another format."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..trace import Event, Trace, TraceError, open_writer, write_shiviz
+from .errors import CommandError
+from .output import count
+from .progress import Progress
+from .traces import SHIVIZ, add_trace_arguments, open_traces
+
+__all__ = ["configure", "run"]
+
+_EPILOG = f"""\
+examples:
+  causewire convert run.jsonl -o run.parquet
+  causewire convert run.parquet --run fifo-relay-7 -o run.shiviz    (opens in ShiViz)
+  causewire convert govector.log -o run.jsonl
+
+The format follows the name: .parquet, .jsonl, a directory of Parquet files without a suffix, and
+{", ".join(SHIVIZ)} for ShiViz, which keeps sends and deliveries, but neither times nor sizes.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    add_trace_arguments(parser)
+    parser.add_argument("--run", metavar="R", help="this run only")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="where to write")
+
+
+def run(args: argparse.Namespace) -> int:
+    output = Path(args.output)
+    try:
+        trace, _ = open_traces(args)
+        if output.suffix in SHIVIZ:
+            rows = write_shiviz(output, list(_rows(trace, args.run)))
+        else:
+            with open_writer(output) as writer, Progress("converting") as progress:
+                for event in _rows(trace, args.run):
+                    writer.write(event)
+                    progress.done(writer.rows, "rows")
+            rows = writer.rows
+    except TraceError as error:
+        raise CommandError(str(error)) from None
+    print(f"{args.output}: {count(rows, 'row')}")
+    return 0
+
+
+def _rows(trace: Trace, run: str | None) -> Iterator[Event]:
+    """The rows of the trace, or of one run; there has to be one."""
+    some = False
+    for event in trace.events():
+        if run is None or event.run == run:
+            some = True
+            yield event
+    if not some:
+        what = "the trace is empty" if run is None else f"there is no run {run!r}"
+        raise TraceError(trace.name, None, what)

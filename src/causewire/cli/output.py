@@ -1,0 +1,69 @@
+"""What commands print and write: JSON, tables, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .errors import CommandError
+
+__all__ = ["count", "duration", "print_json", "table", "write_file"]
+
+_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(value, indent=2))
+
+
+def table(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
+    """Rows as columns, the first row being the heading; numbers to the right."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ]
+        lines.append(gap.join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _is_number(cell: str) -> bool:
+    return cell[:1].isdigit()
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number of things, in words."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def duration(ns: float) -> str:
+    """A length of time, in the unit that suits it."""
+    for size, unit in _UNITS:
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}" if ns / size < 999.5 else f"{ns / size:.0f} {unit}"
+    return "0"
+
+
+def write_file(path: str, text: str) -> None:
+    """Write a whole file: under another name first, so that a half never shows."""
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        if target.is_dir():
+            raise CommandError(f"{path}: is a directory")
+        try:
+            partial.write_text(text, encoding="utf-8", newline="\n")
+            os.replace(partial, target)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None

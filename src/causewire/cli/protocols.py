@@ -1,0 +1,152 @@
+"""`causewire protocols`: the registry, as tables that fit on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.endpoint import LocalProtocolError
+from ..protocols import Protocol, describe, names
+from .errors import CommandError
+from .output import print_json, table
+
+__all__ = ["configure", "run"]
+
+_KEY = """\
+scales: throughput does not fall with distance. extra latency: beyond what causality demands.
+message, process: space. time: at the sender, at the receiver. With n processes, i senders to
+and o receivers from a process, b messages buffered, p permits missing, u unacknowledged, r
+round-trip times."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="tell all about these")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.epilog = "examples:\n  causewire protocols\n  causewire protocols csps ks"
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        chosen = [describe(name) for name in args.names or names()]
+    except LocalProtocolError as error:
+        raise CommandError(str(error)) from None
+    if args.json:
+        print_json({"protocols": [to_json(protocol) for protocol in chosen]})
+    elif args.names:
+        print("\n\n".join(map(_in_full, chosen)))
+    else:
+        print(_overview(chosen))
+    return 0
+
+
+def to_json(protocol: Protocol) -> dict[str, Any]:
+    """Everything about a protocol but its class, as plain values."""
+    return {
+        field.name: value
+        for field in dataclasses.fields(protocol)
+        if not isinstance(value := getattr(protocol, field.name), type)
+    }
+
+
+def _overview(protocols: Iterable[Protocol]) -> str:
+    """Three tables, because one would be wider than a terminal."""
+    does = [("name", "what it does")]
+    gives = [("name", "causal", "carries", "bears", "group", "buffers", "scales", "control")]
+    costs = [("name", "message", "process", "time", "extra latency", "in transit")]
+    for p in protocols:
+        does.append((p.name, p.summary))
+        gives.append(
+            (
+                p.name,
+                _causal(p),
+                _carries(p),
+                _bears(p),
+                "fixed" if p.fixed_group else "open",
+                p.buffering,
+                _yes(p.throughput_scalable),
+                ", ".join(p.control_messages) or "none",
+            )
+        )
+        costs.append(
+            (
+                p.name,
+                p.message_space,
+                p.process_space,
+                f"{p.sender_time}, {p.receiver_time}",
+                p.noncausal_latency,
+                p.in_transit,
+            )
+        )
+    return "\n\n".join([table(does), table(gives), table(costs), _KEY])
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _causal(p: Protocol) -> str:
+    if not p.causal:
+        return "NO"
+    return "starves" if p.starves else "yes"
+
+
+def _carries(p: Protocol) -> str:
+    if p.unicast and p.multicast:
+        return "any"
+    return "unicast" if p.unicast else "broadcast"
+
+
+def _bears(p: Protocol) -> str:
+    """What a network may do, for short."""
+    borne = {
+        "loss": p.tolerates_loss,
+        "dups": p.tolerates_duplication,
+        "disorder": not p.needs_fifo,
+    }
+    return ", ".join(word for word, is_borne in borne.items() if is_borne) or "nothing"
+
+
+def _in_full(p: Protocol) -> str:
+    rows = [
+        ("from", p.paper),
+        ("causal order", _yes(p.causal)),
+        ("carries", ", ".join(w for w in ("unicast", "multicast", "broadcast") if getattr(p, w))),
+        ("group", "fixed, known to all" if p.fixed_group else "open"),
+        ("network", _network(p)),
+        ("liveness", _liveness(p)),
+        ("buffering", p.buffering),
+        ("space", f"{p.message_space} in a message, {p.process_space} at a process"),
+        ("time", f"{p.sender_time} at the sender, {p.receiver_time} at the receiver"),
+        ("extra latency", p.noncausal_latency),
+        ("as early as can be", _yes(p.latency_optimal)),
+        ("in transit", p.in_transit),
+        (
+            "throughput",
+            "does not fall with distance" if p.throughput_scalable else "falls with distance",
+        ),
+        ("control packets", ", ".join(p.control_messages) or "none"),
+        ("options", ", ".join(p.options) or "none"),
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{p.name}: {p.summary}"]
+    lines += [f"  {name.ljust(width)}  {value}" for name, value in rows]
+    return "\n".join(lines)
+
+
+def _network(p: Protocol) -> str:
+    if p.needs_fifo:
+        return "must be reliable, with FIFO links"
+    ills = ["reordering"]
+    ills += ["duplication"] if p.tolerates_duplication else []
+    ills += ["loss"] if p.tolerates_loss else []
+    return "may be bad: bears " + ", ".join(ills)
+
+
+def _liveness(p: Protocol) -> str:
+    if not p.live:
+        return "may get stuck"
+    if p.starves:
+        return "a message may wait for ever while others keep sending"
+    return "everything is delivered in the end"

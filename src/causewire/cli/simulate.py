@@ -1,0 +1,253 @@
+"""`causewire simulate`: one run in simulated time, and what it cost.
+
+Everything about a run can be said in a TOML file (`--config`), as in
+docs/simulation.md; the arguments are for what is said most often, and win over
+the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from typing import Any
+
+from ..sim import Config, SimulationError, Summary, Times, simulate
+from ..sim.workloads import KINDS
+from ..trace import TraceError, TraceWriter, open_writer
+from .errors import CommandError
+from .output import count, duration, print_json, table
+from .progress import Progress
+from .quantities import nanoseconds
+
+__all__ = ["configure", "run"]
+
+_EPILOG = """\
+examples:
+  causewire simulate --protocol csps --processes 20 --messages 5000 --workload hotspot --seed 7
+  causewire simulate --protocol fifo --workload relay --set workload.hops=5 --trace run.parquet
+  causewire simulate --config system.toml --seed 8 --json
+  causewire simulate --workload replay --set workload.trace='"run.parquet"'
+
+Durations are 250us, 5ms, 1.5s; a number alone is milliseconds. Without --latency and --jitter a
+packet takes 1 to 9 ms. The same arguments and seed give the same trace, byte for byte.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    add("--protocol", metavar="P", help="default: csps (causewire protocols lists them)")
+    add("--processes", type=int, metavar="N", help="default: 10")
+    add(
+        "--messages", type=int, metavar="M", help="messages in all, replies included; default: 1000"
+    )
+    add("--workload", metavar="W", help=f"one of {', '.join(KINDS)}; default: uniform")
+    add("--seed", type=int, metavar="S", help="of every random draw; default: 0")
+    add("--loss", type=float, metavar="P", help="probability that a packet is lost")
+    add("--duplicate", type=float, metavar="P", help="probability that a packet comes twice")
+    add("--latency", metavar="D", help="what each packet takes at least")
+    add("--jitter", metavar="D", help="and up to how much more, drawn for each")
+    add(
+        "--bandwidth",
+        metavar="B",
+        help="of each process's uplink: 1MB/s, 10Mbit/s, or bytes a second",
+    )
+    add("--config", metavar="FILE.toml", help="everything else: regions, faults, jobs, sizes, ...")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one setting of the file, such as network.fifo=true; may be repeated",
+    )
+    add("--trace", metavar="PATH", help="write what happened: .parquet, .jsonl, or a directory")
+    add("--run", metavar="NAME", help="what the run is called in the trace")
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    settings = _settings(args)
+    try:
+        config = Config.from_dict(settings)
+        if args.trace is None:
+            summary, rows = _simulate(config, args, None), 0
+        else:
+            with open_writer(args.trace) as writer:
+                summary = _simulate(config, args, writer)
+            rows = writer.rows
+    except (SimulationError, TraceError) as error:
+        raise CommandError(str(error)) from None
+    if args.json:
+        print_json({**summary.to_dict(), "trace": args.trace, "rows": rows})
+    else:
+        print(_told(summary))
+        if args.trace is not None:
+            print(f"trace: {args.trace}, {count(rows, 'row')} (causewire check {args.trace})")
+    return 0
+
+
+def _simulate(config: Config, args: argparse.Namespace, writer: TraceWriter | None) -> Summary:
+    with Progress("simulating") as progress:
+        return simulate(
+            config,
+            writer,
+            run=args.run or "",
+            progress=lambda sent, total: progress.of(sent, total, "messages sent"),
+        )
+
+
+# -- settings ------------------------------------------------------------------------
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The file, with the arguments laid over it."""
+    settings = _read(args.config) if args.config is not None else {}
+    settings.setdefault("protocol", "csps")
+    for name in ("protocol", "messages", "seed"):
+        value = getattr(args, name)
+        if value is not None:
+            settings[name] = value
+    if args.workload is not None and _kind(settings.get("workload")) != args.workload:
+        settings["workload"] = args.workload
+    if args.processes is not None:
+        _table(settings, "processes")["count"] = args.processes
+    for name in ("loss", "duplicate"):
+        value = getattr(args, name)
+        if value is not None:
+            _table(settings, "network")[name] = value
+    if args.latency is not None or args.jitter is not None:
+        _table(settings, "network")["latency"] = _latency(args.latency, args.jitter)
+    if args.bandwidth is not None:
+        bare = args.bandwidth.isdecimal()
+        _table(settings, "network")["bandwidth"] = int(args.bandwidth) if bare else args.bandwidth
+    for assignment in args.set:
+        _assign(settings, assignment)
+    return settings
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: not TOML: {error}") from None
+
+
+def _kind(workload: Any) -> Any:
+    return workload.get("kind") if isinstance(workload, dict) else workload
+
+
+_SHORT = {"processes": "count", "workload": "kind"}
+"""Tables that may be given by one of their values alone, and which one that is."""
+
+
+def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """A table of the settings, made if it is not there."""
+    value = settings.get(name)
+    if value is None:
+        value = {}
+    elif not isinstance(value, dict):
+        if name not in _SHORT:
+            raise CommandError(f"{name} is a value in the file, not a table")
+        value = {_SHORT[name]: value}
+    settings[name] = value
+    return value
+
+
+def _assign(settings: dict[str, Any], assignment: str) -> None:
+    """`network.fifo=true`: the value is TOML, or else a string."""
+    key, equals, text = assignment.partition("=")
+    *tables, name = key.strip().split(".")
+    if not equals or not name or not all(tables):
+        raise CommandError(f"--set takes KEY=VALUE, not {assignment!r}")
+    for table_name in tables:
+        settings = _table(settings, table_name)
+    try:
+        settings[name] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        settings[name] = text
+
+
+def _latency(latency: str | None, jitter: str | None) -> Any:
+    """From `latency` up to `latency` + `jitter`, evenly."""
+    least = nanoseconds(latency or "1ms", "--latency")
+    if jitter is None:
+        return least
+    return {"kind": "uniform", "low": least, "high": least + nanoseconds(jitter, "--jitter")}
+
+
+# -- the summary in words ----------------------------------------------------------------
+
+
+def _told(s: Summary) -> str:
+    among = count(s.processes, "process", "processes")
+    each = s.metadata_bytes / max(s.messages, 1)
+    facts = [
+        (
+            "simulated time",
+            f"{duration(s.execution_ns)}, last packet at {duration(s.simulated_ns)}",
+        ),
+        (
+            "in transit",
+            f"at most {s.max_in_transit:,} of a sender, {s.max_in_transit_per_pair:,} of a pair",
+        ),
+        ("send buffers", f"at most {s.max_send_buffer:,} messages"),
+        ("receive buffers", f"at most {s.max_receive_buffer:,} messages"),
+        ("packets", _packets(s)),
+        ("payload", f"{s.payload_bytes:,} bytes"),
+        ("metadata", f"{s.metadata_bytes:,} bytes, {each:,.1f} a message"),
+    ]
+    lines = [
+        f"{s.protocol}, {s.workload}: {count(s.messages, 'message')} among {among}, seed {s.seed}",
+        _delivered(s),
+        "",
+        _times(s),
+        "",
+        *(f"{name:17}{value}" for name, value in facts),
+    ]
+    return "\n".join(lines)
+
+
+def _delivered(s: Summary) -> str:
+    if s.undelivered is None:
+        text = f"all {count(s.copies, 'copy', 'copies')} delivered"
+    else:
+        excuse = "unavoidable" if s.undelivered.unavoidable else "the protocol's failure"
+        reasons = "".join(f"\n  {reason}" for reason in s.undelivered.reasons)
+        undelivered = count(s.undelivered.copies, "copy", "copies")
+        text = f"{undelivered} of {s.copies:,} NOT DELIVERED ({excuse}):{reasons}"
+    if s.duplicates:
+        text += f"\n{count(s.duplicates, 'duplicate')} delivered"
+    return text
+
+
+def _times(s: Summary) -> str:
+    kinds = {
+        "from send to delivery": s.latency,
+        "held at the sender": s.held_at_sender,
+        "held at the receiver": s.held_at_receiver,
+    }
+    if s.jobs:
+        kinds["from send to job"] = s.job_delay
+    rows = [("", "mean", "median", "99 %", "most")]
+    rows += [(name, *_row(times)) for name, times in kinds.items()]
+    return table(rows)
+
+
+def _row(t: Times) -> tuple[str, str, str, str]:
+    return duration(t.mean_ns), duration(t.p50_ns), duration(t.p99_ns), duration(t.max_ns)
+
+
+def _packets(s: Summary) -> str:
+    text = ", ".join(f"{number:,} {kind}" for kind, number in s.packets.items())
+    text += f" ({s.control_per_message:.2f} control packets a message)"
+    events = {
+        "sent again": s.retransmissions,
+        "lost": s.lost,
+        "duplicated": s.duplicated,
+        "refused": s.refused,
+    }
+    noted = [f"{number:,} {what}" for what, number in events.items() if number]
+    return "; ".join([text, *noted])

@@ -1,0 +1,67 @@
+"""`causewire sweep`: simulate every run of an experiment, on Spark."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..pipeline import PipelineError, session
+from ..pipeline.sweep import Sweep, finished, read_experiment, sweep
+from .errors import CommandError
+from .output import count, duration, print_json
+
+__all__ = ["configure", "run"]
+
+_EPILOG = """\
+examples:
+  causewire sweep experiments/cykas-fig4.toml --out fig4
+  causewire report fig4
+  causewire sweep big.toml --out /shared/big --master spark://host:7077
+
+A sweep that was stopped goes on where it was when it is started again with the same --out. A run
+that fails has its error in the table, and the others go on. docs/sweeps.md tells about experiment
+files and about what is in the directory.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    add("experiment", metavar="EXPERIMENT.toml", help="which runs there are to be")
+    add("--out", required=True, metavar="DIR", help="where the table of runs goes")
+    add("--master", metavar="URL", help="local[4], spark://host:7077, sc://host; default: local[*]")
+    add("--memory", metavar="SIZE", help="for Spark: 4g; default: a quarter of the machine's")
+    add("--traces", action="store_true", default=None, help="write the trace of each run as well")
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        experiment = read_experiment(args.experiment)
+        told = finished(experiment, args.out, args.traces)
+        if told is None:
+            if sys.stderr.isatty():
+                print(f"starting Spark on {args.master or 'this machine'}", file=sys.stderr)
+            with session(args.master, memory=args.memory) as spark:
+                told = sweep(spark, experiment, args.out, traces=args.traces)
+    except PipelineError as error:
+        raise CommandError(str(error)) from None
+    if args.json:
+        print_json(told.to_dict())
+    else:
+        print(_said(told, args.out))
+    return 0
+
+
+def _said(told: Sweep, out: str) -> str:
+    lines = [f"{count(told.runs, 'run')} in {out}/runs"]
+    if told.kept:
+        lines[0] += f", {told.kept:,} of them from before"
+    if told.failed:
+        lines.append(f"{count(told.failed, 'run')} FAILED: see the column error")
+    if told.busy is not None:
+        took = duration(told.elapsed_s * 1e9)
+        lines.append(
+            f"{took} on {count(told.slots, 'core')}, {100 * told.busy:.0f} % of it in simulations"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,83 @@
+"""What a space-time diagram says in words: below its title, and where one points."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from ..trace.schema import DELIVER, RELEASE, SEND, Event
+from .axis import readable
+from .picture import Arrow, Bar, Message, Picture, message_of
+from .violations import Overtaking
+
+__all__ = ["caption", "length", "name", "told", "travelled"]
+
+
+def name(message: Message) -> str:
+    """A message as it is called everywhere."""
+    return f"{message[0]}:{message[1]}"
+
+
+def caption(
+    picture: Picture, start: int, violation: Overtaking | None, note: str, most: int
+) -> list[tuple[str, str]]:
+    """Lines of at most so many letters, each with its class."""
+    counted = _counted(picture, start) + (f"; {note}" if note else "")
+    lines = [("caption", line) for line in wrap(counted, most)]
+    if violation is not None:
+        story = _story(picture, violation)
+        chain = "Chain: " + ", ".join(map(name, violation.chain))
+        lines += [("red", line) for line in (*wrap(story, most), *wrap(chain, most))]
+    return lines
+
+
+def _counted(picture: Picture, start: int) -> str:
+    text = f"{len(picture.rows):,} events at {len(picture.processes)} processes"
+    times = picture.times()
+    if times:
+        text += f", from {readable(min(times) - start)} to {readable(max(times) - start)}"
+    return text
+
+
+def _story(picture: Picture, v: Overtaking) -> str:
+    first, second = name(v.first), name(v.second)
+    late = any(
+        row.kind == DELIVER and row.process == v.process and message_of(row) == v.first
+        for row in picture.rows
+    )
+    rest = f"{first} only later" if late else f"{first} not by the end of this picture"
+    return (
+        f"Violation: {first} happened before {second}, "
+        f"but {v.process} delivered {second} first, and {rest}."
+    )
+
+
+def told(row: Event, start: int) -> str:
+    """What a row says."""
+    words = [row.process, row.kind]
+    message = message_of(row)
+    if message is not None:
+        words.append(name(message))
+    if row.kind in (SEND, RELEASE) and row.peers:
+        words.append("to " + ", ".join(row.peers))
+    if row.time_ns is not None:
+        words.append("at " + readable(row.time_ns - start))
+    return " ".join([*words, f"(seq {row.seq})"])
+
+
+def travelled(arrow: Arrow) -> str:
+    """What an arrow is."""
+    words = [name(arrow.message)] if arrow.message else []
+    if arrow.sort != "message":
+        words.append(arrow.sort)
+    words.append(f"from {arrow.source} to {arrow.target}")
+    if arrow.lost:
+        words.append("is lost")
+    return " ".join(words)
+
+
+def length(bar: Bar, picture: Picture) -> str:
+    """How long a bar lasts, if that is known."""
+    if bar.begin is None or bar.end is None:
+        return ""
+    begin, end = picture.rows[bar.begin].time_ns, picture.rows[bar.end].time_ns
+    return "" if begin is None or end is None else f" for {readable(end - begin)}"
