@@ -24,7 +24,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(STAMP)
-	$(BIN)/python examples/tour.py
+	@$(BIN)/python examples/tour.py
+	@$(BIN)/python examples/demo.py out/demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto
@@ -37,9 +38,14 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/sim.py
+	$(BIN)/python benchmarks/check.py
 
 soak: $(STAMP)
 	$(BIN)/python benchmarks/soak.py --runs 100000
+
+fuzz: $(STAMP)
+	$(BIN)/python benchmarks/check_fuzz.py --runs 100000
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out
