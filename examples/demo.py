@@ -42,10 +42,11 @@ def main() -> None:
     for protocol in PROTOCOLS:
         trace = folder / f"{protocol}.parquet"
         summary, report = run(protocol, trace)
-        latency = summary.latency
+        median, most = summary.latency.p50_ns / 1e6, summary.latency.p99_ns / 1e6
+        metadata = summary.metadata_bytes / summary.messages
         print(
-            f"{protocol:9} {report.violations:10,} {latency.p50_ns / 1e6:6.1f} ms"
-            f" {latency.p99_ns / 1e6:6.1f} ms {summary.metadata_bytes / summary.messages:13.0f} bytes",
+            f"{protocol:9} {report.violations:10,} {median:6.1f} ms {most:6.1f} ms"
+            f" {metadata:13.0f} bytes",
             flush=True,
         )
         if report.violations and not told:

@@ -108,3 +108,22 @@ def test_violations_that_are_seen_are_those_that_the_check_finds() -> None:
 def test_names_with_numbers_in_their_order() -> None:
     names = ["p10", "p9", "a", "p1", "cart.2", "cart.10", "7"]
     assert sorted(names, key=natural) == ["7", "a", "cart.2", "cart.10", "p1", "p9", "p10"]
+
+
+def test_who_has_least_to_do_with_it_is_hidden_first() -> None:
+    def sends(process: str, to: str, begin: int) -> list[Event]:
+        return [
+            Event("r", process, k, begin + 2 * k, None, SEND, process, k + 1, (to,))
+            for k in range(6)
+        ]
+
+    rows = [
+        Event("r", "a", 0, 0, None, SEND, "a", 1, ("b",)),
+        Event("r", "b", 0, 100, None, DELIVER, "a", 1, ("a",)),
+        *sends("far", "away", 10),
+        *sends("near", "b", 40),
+    ]
+    assert choose(trace_of(rows), around=("a", 1), limit=14).hidden == []
+    window = choose(trace_of(rows), around=("a", 1), limit=8)
+    assert (window.processes, window.hidden) == (["a", "b", "near"], ["far"])
+    assert choose(trace_of(rows), around=("a", 1), most=3).hidden == ["far"]

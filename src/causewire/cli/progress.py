@@ -20,7 +20,7 @@ class Progress:
         self._what = what
         self._shown = sys.stderr.isatty()
         self._begun = time.monotonic()
-        self._next = self._begun + 5 * _PAUSE  # quick work needs none
+        self._next = self._begun + 2 * _PAUSE  # quick work needs none
         self._dirty = False
 
     def of(self, done: int, total: int, unit: str) -> None:

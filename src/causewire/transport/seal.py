@@ -128,9 +128,9 @@ class _Aead(Seal):
 
     def __init__(self, key: bytes, tag: bytes) -> None:
         from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        cipher = ChaCha20Poly1305(key)
+        cipher = AESGCM(key)
         encrypt, decrypt = cipher.encrypt, cipher.decrypt
 
         def opened(nonce: bytes, sealed: bytes, head: bytes) -> bytes | None:

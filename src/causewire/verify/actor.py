@@ -31,12 +31,12 @@ lead. That is the first of the reductions, `merge_reactions`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ..core.endpoint import Delivery, Endpoint, Packet
 from .ghost import Ghost
-from .setup import FREE, LOSS, MARK, REPEAT, TICK, Setup
+from .setup import FREE, LOSS, MARK, PROPERTIES, REPEAT, TICK, Setup
 from .workloads import Program
 
 __all__ = [
@@ -178,9 +178,18 @@ class Actor:
     """The tables of one process with one program."""
 
     def __init__(
-        self, post: Post, index: int, program: Program, ghost: Ghost, *, merge_reactions: bool
+        self,
+        post: Post,
+        index: int,
+        program: Program,
+        ghost: Ghost,
+        *,
+        merge_reactions: bool = True,
+        judged: Collection[str] = PROPERTIES,
     ) -> None:
         self.post = post
+        self.judged = frozenset(judged)
+        """What counts as a violation."""
         self.index = index
         self.program = program
         self.ghost = ghost
@@ -462,16 +471,19 @@ class _Run:
         source = self.actor.numbers[delivery.source]
         bit = 1 << delivery.mid
         got = self.got[source]
+        judged = self.actor.judged
         if self.violation is None and not self.over:
-            if got & bit:
+            if got & bit and "duplicate" in judged:
                 self.violation = "duplicate"
-            elif got > bit:
+            elif got > bit and "FIFO order" in judged:
                 self.violation = "FIFO order"
             else:
                 seen = self.actor.ghost.delivers(
                     self.ghost, self.actor.index, source, delivery.mid, delivery.payload
                 )
-                self.ghost, self.violation, self.over = seen
+                self.ghost, violation, self.over = seen
+                if violation in judged:
+                    self.violation = violation
         self.got[source] = got | bit
         while (options := self._options()) > 1:
             how = self._choose(options)

@@ -281,7 +281,6 @@ def explore_compiled(
     *,
     limit: int | None = None,
     keep_going: bool = False,
-    ends: bool = True,
     memory: int | None = None,
     watch: Watch | None = None,
     reached: list[list[int]] | None = None,
@@ -298,7 +297,7 @@ def explore_compiled(
     while True:
         search = CompiledSearch(machine, library, widths, memory)
         try:
-            result = _explore(search, limit, keep_going, ends, watch)
+            result = _explore(search, limit, keep_going, watch)
             break
         except _MoreBits:
             widths = _wider(search, bits)
@@ -326,7 +325,6 @@ def _explore(
     search: CompiledSearch,
     limit: int | None,
     keep_going: bool,
-    ends: bool,
     watch: Watch | None,
 ) -> Exploration:
     result = Exploration()
@@ -341,7 +339,7 @@ def _explore(
                 result.transitions = int(search.counts[kernel.TRANSITIONS])
                 result.found += search.found
                 search.found = []
-                _judge(search, result, ends)
+                _judge(search, result)
                 if watch is not None:
                     watch(search.count, result.transitions, result.depth)
                 if (result.found and not keep_going) or (limit and search.count > limit):
@@ -353,14 +351,13 @@ def _explore(
     return result
 
 
-def _judge(search: CompiledSearch, result: Exploration, ends: bool) -> None:
+def _judge(search: CompiledSearch, result: Exploration) -> None:
     """What to make of states without moves."""
     result.ends += len(search.ends)
     for state in search.ends:
         verdict = search.machine.verdict(search.to_machine(state))
         if isinstance(verdict, Found):
-            if ends:
-                result.found.append(verdict)
+            result.found.append(verdict)
         elif verdict is not None:
             search.insert(search.from_machine(verdict))
     search.ends = []

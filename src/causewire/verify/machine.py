@@ -17,12 +17,12 @@ A `Stage` keeps the tables of a setup, for all workloads: the process that sends
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from .actor import TICKS, Actor, Move, Post
 from .ghost import Ghost
-from .setup import ROUND, Phases, Setup
+from .setup import PROPERTIES, ROUND, Phases, Setup
 from .workloads import Program, Workload, expected
 
 __all__ = ["Found", "Machine", "Row", "Stage", "TooManyStations"]
@@ -38,9 +38,16 @@ class TooManyStations(Exception):
 class Stage:
     """The tables of all processes for one setup and one kind of ghost."""
 
-    def __init__(self, setup: Setup, *, merge_reactions: bool = True) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        merge_reactions: bool = True,
+        judged: Collection[str] = PROPERTIES,
+    ) -> None:
         self.setup = setup
         self.merge_reactions = merge_reactions
+        self.judged = frozenset(judged)
         self.post = Post(setup)
         self._actors: dict[tuple[int, Program, object], Actor] = {}
 
@@ -50,9 +57,22 @@ class Stage:
         actor = self._actors.get(key)
         if actor is None:
             actor = self._actors[key] = Actor(
-                self.post, index, program, ghost, merge_reactions=self.merge_reactions
+                self.post,
+                index,
+                program,
+                ghost,
+                merge_reactions=self.merge_reactions,
+                judged=self.judged,
             )
         return actor
+
+    @property
+    def local_states(self) -> int:
+        """How many local states are kept, each with its endpoint."""
+        return sum(len(actor.locals) for actor in self._actors.values())
+
+    def everybody(self) -> Iterable[Actor]:
+        return self._actors.values()
 
     def actors(self, workload: Workload, ghost: Ghost, name: object) -> list[Actor]:
         return [self.actor(i, program, ghost, name) for i, program in enumerate(workload)]
@@ -250,6 +270,7 @@ class Machine:
         """
         phase, stations = self.unpack(state)
         wrong = None
+        judged = self.actors[0].judged
         for i, (actor, station) in enumerate(zip(self.actors, stations, strict=True)):
             what = actor.unfinished(station, self.expected[i])
             if what is not None and (wrong is None or what == "undelivered"):
@@ -269,4 +290,4 @@ class Machine:
                     quiet[j] = self.actors[j].add(quiet[j], bundle)
             if quiet != stations:
                 return self.pack(then, quiet)
-        return wrong
+        return wrong if wrong.kind in judged else None

@@ -15,18 +15,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from .actor import Move
 from .machine import Found, Machine
 
-__all__ = ["Exploration", "MemoryBound", "explore", "path_to", "shortest", "walk"]
+__all__ = ["Exploration", "Watch", "Way", "explore", "shortest", "walk"]
 
 STATE_BYTES = 110
 """What a state costs in a set and in the list that waits, about, in plain Python."""
 
 _HANDFUL = 256
-
-
-class MemoryBound(Exception):
-    """There is no room for more states."""
 
 
 @dataclass(slots=True)
@@ -57,14 +54,12 @@ def explore(
     depth_first: bool = False,
     limit: int | None = None,
     keep_going: bool = False,
-    ends: bool = True,
     memory: int | None = None,
     watch: Watch | None = None,
 ) -> Exploration:
     """Look at all states; stop at the first violation unless told to keep going.
 
-    `limit` is a number of states after which to give up, `memory` one of bytes;
-    `ends` says whether a state in which nothing more happens must have all done.
+    `limit` is a number of states after which to give up, `memory` one of bytes.
     """
     start = time.perf_counter()
     result = Exploration(seen={machine.initial}, depth=0)
@@ -86,7 +81,7 @@ def explore(
         for state, process in special:
             _look(machine, state, process, result)
         result.ends += len(ended)
-        _end(machine, ended, seen, waiting, result if ends else None)
+        _end(machine, ended, seen, waiting, result)
         result.depth += bool(waiting) and not depth_first
         if watch is not None:
             watch(len(seen), result.transitions, result.depth)
@@ -210,14 +205,13 @@ def _end(
     ended: list[int],
     seen: set[int],
     waiting: list[int],
-    result: Exploration | None,
+    result: Exploration,
 ) -> None:
     """Judge states without moves, or let the drivers go another round."""
     for state in ended:
         verdict = machine.verdict(state)
         if isinstance(verdict, Found):
-            if result is not None:
-                result.found.append(verdict)
+            result.found.append(verdict)
         elif verdict is not None and verdict not in seen:
             seen.add(verdict)
             waiting.append(verdict)
@@ -226,20 +220,24 @@ def _end(
 # -- how it came to it --------------------------------------------------------
 
 
+Way = list[tuple[int, Move | None]]
+"""A run: for each step the process and its move; no move is a round of `retransmit`."""
+
+
 def shortest(
     machine: Machine,
     wanted: Callable[[str], bool] = lambda kind: True,
     *,
     bound: int | None = None,
-) -> list[tuple[int, int, Found | None]] | None:
-    """A shortest way to a violation of a wanted kind: see `path_to`.
+) -> tuple[Way, str] | None:
+    """A shortest run to a violation of a wanted kind, and which; None if there is none.
 
-    Up to `bound` steps; None if there is none.
+    A violation that takes more than `bound` steps is not looked for.
     """
-    before: dict[int, int] = {machine.initial: -1}
+    before: dict[int, tuple[int, int, Move | None]] = {machine.initial: (-1, -1, None)}
     level = [machine.initial]
     steps = 0
-    while level and (bound is None or steps < bound):
+    while level and (bound is None or steps <= bound):
         steps += 1
         following = []
         for state in level:
@@ -248,73 +246,64 @@ def shortest(
                 some = True
                 if move.violation is not None:
                     if wanted(move.violation):
-                        found = Found(move.violation, state, process, move)
-                        return path_to(before, state, found)
+                        return [*_way(before, state), (process, move)], move.violation
                 elif not move.over and then not in before:
-                    before[then] = state
+                    before[then] = (state, process, move)
                     following.append(then)
             if not some:
                 verdict = machine.verdict(state)
                 if isinstance(verdict, Found):
                     if wanted(verdict.kind):
-                        return path_to(before, state, verdict)
+                        return _way(before, state), verdict.kind
                 elif verdict is not None and verdict not in before:
-                    before[verdict] = state
+                    before[verdict] = (state, -1, None)
                     following.append(verdict)
         level = following
     return None
 
 
-def path_to(
-    before: dict[int, int], state: int, found: Found | None
-) -> list[tuple[int, int, Found | None]]:
-    """The states on the way to `state`, in pairs, and what was found at its end."""
-    states = [state]
-    while before[states[-1]] >= 0:
-        states.append(before[states[-1]])
-    states.reverse()
-    path: list[tuple[int, int, Found | None]] = [
-        (here, then, None) for here, then in zip(states, states[1:], strict=False)
-    ]
-    path.append((state, -1, found))
-    return path
+def _way(before: dict[int, tuple[int, int, Move | None]], state: int) -> Way:
+    way = []
+    while before[state][0] >= 0:
+        state, process, move = before[state]
+        way.append((process, move))
+    return way[::-1]
 
 
-def walk(
-    machine: Machine, *, walks: int, seed: int, steps: int = 100_000
-) -> tuple[Exploration, list[int]]:
-    """Random walks to the end, from the same start; the last one's states too."""
+def walk(machine: Machine, *, walks: int, seed: int) -> tuple[Exploration, Way]:
+    """Random runs to their end, until one goes wrong; the last of them, too."""
     start = time.perf_counter()
     chance = random.Random(seed)
     result = Exploration()
-    states: list[int] = []
+    way: Way = []
     for _ in range(walks):
+        way = []
         state = machine.initial
-        states = [state]
-        for _ in range(steps):
+        while True:
             options = list(machine.successors(state))
             if not options:
                 result.ends += 1
                 verdict = machine.verdict(state)
+                if verdict is None:
+                    break
                 if isinstance(verdict, Found):
                     result.found.append(verdict)
                     break
-                if verdict is None:
-                    break
+                way.append((-1, None))
                 state = verdict
-            else:
-                process, move, then = options[chance.randrange(len(options))]
-                result.transitions += 1
-                if move.violation is not None:
-                    result.found.append(Found(move.violation, state, process, move))
-                    break
-                if move.over:
-                    break
-                state = then
-            states.append(state)
-        result.states += len(states)
-        result.depth = max(result.depth, len(states))
+                continue
+            process, move, then = options[chance.randrange(len(options))]
+            way.append((process, move))
+            result.transitions += 1
+            if move.violation is not None:
+                result.found.append(Found(move.violation, state, process, move))
+                break
+            if move.over:
+                break
+            state = then
+        result.states += len(way) + 1
+        result.depth = max(result.depth, len(way))
         if result.found:
             break
     result.seconds = time.perf_counter() - start
-    return result, states
+    return result, way

@@ -25,7 +25,18 @@ from ..core import registry
 from ..core.endpoint import Endpoint
 from .mutants import MUTANTS
 
-__all__ = ["FREE", "LOSS", "MARK", "REPEAT", "ROUND", "TICK", "Network", "Phases", "Setup"]
+__all__ = [
+    "FREE",
+    "LOSS",
+    "MARK",
+    "PROPERTIES",
+    "REPEAT",
+    "ROUND",
+    "TICK",
+    "Network",
+    "Phases",
+    "Setup",
+]
 
 FREE = 0
 MARK = 1
@@ -36,6 +47,13 @@ ROUND = 16
 """What a move costs: bits, as a repeated packet may have its reaction marked."""
 
 COSTS = 32
+
+PROPERTIES = ("causal order", "FIFO order", "duplicate", "undelivered", "unsent", "left over")
+"""Kinds of violation; an exception that an endpoint raises is always one.
+
+`undelivered`, `unsent` and `left over` are judged where nothing more can happen: a
+message did not arrive, a client still waits to send, a buffer is not empty.
+"""
 
 
 @dataclass(frozen=True, slots=True)
