@@ -12,13 +12,13 @@ class Config:
     """All settings of a transport; the defaults suit local and wide-area networks."""
 
     # -- room: what is buffered and under way, in messages and in bytes of payload
-    peer_messages: int = 32768
+    peer_messages: int = 8192
     """Accepted for one peer, and not yet delivered there."""
     peer_bytes: int = 4 << 20
     total_messages: int = 262144
     """The same for all peers together."""
     total_bytes: int = 64 << 20
-    queue_messages: int = 32768
+    queue_messages: int = 8192
     """Delivered, and not yet taken by the application."""
     queue_bytes: int = 16 << 20
     early_bytes: int = 64 << 20

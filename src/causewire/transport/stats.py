@@ -18,7 +18,6 @@ class Stats:
         "failed",
         "lost",
         "payload_bytes_in",
-        "payload_bytes_out",
         "resent",
         "sent",
         "timeouts",
@@ -33,7 +32,7 @@ class Stats:
         """Copies of messages accepted for a peer that is gone."""
         self.datagrams_in = self.datagrams_out = 0
         self.bytes_in = self.bytes_out = 0
-        self.payload_bytes_in = self.payload_bytes_out = 0
+        self.payload_bytes_in = 0
         self.lost = 0
         """Datagrams taken for lost."""
         self.resent = 0

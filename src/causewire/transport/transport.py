@@ -45,7 +45,7 @@ from ..core.endpoint import (
 )
 from .carrier import Carrier, Native, group_of
 from .config import Config
-from .events import Address, Event, MessageBlocked, PeerUp
+from .events import Address, MessageBlocked, PeerUp
 from .frames import Contents, Run, read
 from .heads import HEAD, SESSION
 from .inbox import Inbox
@@ -61,8 +61,6 @@ __all__ = ["NATIVE", "Observer", "Transport"]
 
 NATIVE = frozenset(("csps", "sps", "fifo"))
 """Protocols that need no link."""
-
-_new = tuple.__new__
 
 
 class Observer(Protocol):
@@ -510,6 +508,3 @@ def _carrier(protocol: str, me: str, peers: Iterable[str], options: dict[str, An
             raise LocalProtocolError(f"{protocol} has no option {', '.join(sorted(options))}")
         return Native(protocol, me)
     return Link(protocol, me, group_of(me, peers), **options)
-
-
-__all__ += ["Address", "Event"]

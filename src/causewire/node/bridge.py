@@ -1,0 +1,144 @@
+"""The bridge between a transport and an event loop: a socket, a timer, and turns.
+
+What comes from the socket goes to the transport, and what the transport wants to
+send goes to the socket, once per turn of the loop: after the application's tasks
+have had their chance to answer, so that acks share datagrams with the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+
+from ..transport import Address, Transport
+
+__all__ = ["Bridge"]
+
+DRAIN = 64
+"""Datagrams taken from the socket before others get their turn."""
+
+LARGEST_DATAGRAM = 65536
+
+
+class Bridge:
+    """Drives a transport with a socket, on the running loop."""
+
+    __slots__ = (
+        "_arrived",
+        "_backlog",
+        "_timer",
+        "_timer_at",
+        "_woken",
+        "due",
+        "loop",
+        "sock",
+        "transport",
+    )
+
+    def __init__(
+        self,
+        transport: Transport,
+        sock: socket.socket,
+        arrived: Callable[[], None],
+        woken: Callable[[], None],
+    ) -> None:
+        self.transport = transport
+        self.sock = sock
+        self.loop = asyncio.get_running_loop()
+        self.due = False
+        """Whether a flush is scheduled."""
+        self._arrived = arrived
+        """Called when messages may have been delivered."""
+        self._woken = woken
+        """Called at the end of a turn."""
+        self._backlog: deque[tuple[bytes, Address]] = deque()
+        """What the socket would not take."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self.loop.add_reader(sock, self._readable)
+
+    def stop(self) -> None:
+        """Let go of the loop and the socket."""
+        self.loop.remove_reader(self.sock)
+        if self._backlog:
+            self.loop.remove_writer(self.sock)
+        if self._timer is not None:
+            self._timer.cancel()
+        self.sock.close()
+
+    def soon(self) -> None:
+        """Something is to be sent at the end of this turn."""
+        if not self.due:
+            self.due = True
+            self.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """The end of a turn."""
+        if self.sock.fileno() < 0:
+            return
+        self.due = False
+        self.transmit()
+        self._arm()
+        self._woken()
+
+    def transmit(self) -> None:
+        """Send all that may be sent now."""
+        send = self.sock.sendto
+        backlog = self._backlog
+        for datagram in self.transport.datagrams_to_send(self.loop.time()):
+            if backlog:
+                backlog.append(datagram)
+                continue
+            try:
+                send(*datagram)
+            except (BlockingIOError, InterruptedError):
+                backlog.append(datagram)
+                self.loop.add_writer(self.sock, self._writable)
+            except OSError:
+                self.transport.stats.drop("not sent")
+
+    def _writable(self) -> None:
+        backlog = self._backlog
+        while backlog:
+            try:
+                self.sock.sendto(*backlog[0])
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                self.transport.stats.drop("not sent")
+            backlog.popleft()
+        self.loop.remove_writer(self.sock)
+
+    def _readable(self) -> None:
+        receive, handle = self.sock.recvfrom, self.transport.datagram_received
+        now = self.loop.time()
+        try:
+            for _ in range(DRAIN):
+                data, address = receive(LARGEST_DATAGRAM)
+                handle(data, address[:2], now)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self.transport.stats.drop("not received")
+        self.transport.admit()
+        self._arrived()
+        self.soon()
+
+    def _arm(self) -> None:
+        """Have a timer that fires no later than the transport wants."""
+        due = self.transport.next_timer()
+        if self._timer is not None:
+            if due is not None and self._timer_at <= due:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if due is not None:
+            self._timer = self.loop.call_at(due, self._fired)
+            self._timer_at = due
+
+    def _fired(self) -> None:
+        self._timer = None
+        self.transport.timer_fired(self.loop.time())
+        self.flush()

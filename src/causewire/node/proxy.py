@@ -1,0 +1,114 @@
+"""A bad network between real processes: datagrams get lost, copied, late and damaged.
+
+For tests and demonstrations. For each pair of processes the proxy has two sockets:
+what `ann` sends to the one that stands for `bob` leaves, or does not, from the one
+that stands for `ann`, to where `bob` really is. So each sees the other at the address
+that it was told, and nobody sees the proxy.
+
+    proxy = Proxy({"ann": ("127.0.0.1", 9001), "bob": ("127.0.0.1", 9002)}, seed=1, loss=0.1)
+    await proxy.start()
+    proxy.address("ann", "bob")         # where ann finds bob
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Collection, Mapping
+from itertools import permutations
+from random import Random
+
+from ..transport import Address
+
+__all__ = ["Proxy"]
+
+
+class Proxy:
+    """Carries datagrams between processes, with faults that can be changed at any time."""
+
+    def __init__(
+        self,
+        places: Mapping[str, Address],
+        *,
+        seed: int = 0,
+        loss: float = 0.0,
+        duplicate: float = 0.0,
+        corrupt: float = 0.0,
+        delay: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        self.places = dict(places)
+        """Where each process really is."""
+        self.loss = loss
+        self.duplicate = duplicate
+        self.corrupt = corrupt
+        self.delay = delay
+        """Each datagram takes its own time, in seconds; a wide range reorders."""
+        self.cut: frozenset[str] = frozenset()
+        """Processes that are cut off from the others."""
+        self.carried = 0
+        self.lost = 0
+        self._random = Random(seed)
+        self._sockets: dict[tuple[str, str], socket.socket] = {}
+
+    async def start(self) -> None:
+        """Open the sockets."""
+        loop = asyncio.get_running_loop()
+        for pair in permutations(self.places, 2):
+            sock = self._sockets[pair] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.setblocking(False)
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                sock.setsockopt(socket.SOL_SOCKET, option, 4 << 20)
+            sock.bind(("127.0.0.1", 0))
+            loop.add_reader(sock, self._readable, *pair, sock)
+
+    def stop(self) -> None:
+        """Close the sockets."""
+        loop = asyncio.get_running_loop()
+        for sock in self._sockets.values():
+            loop.remove_reader(sock)
+            sock.close()
+        self._sockets = {}
+
+    def address(self, source: str, target: str) -> Address:
+        """Where one process finds another."""
+        host, port = self._sockets[source, target].getsockname()
+        return host, port
+
+    def partition(self, side: Collection[str]) -> None:
+        """Cut some processes off from the others; `partition(())` heals."""
+        self.cut = frozenset(side)
+
+    def _readable(self, source: str, target: str, sock: socket.socket) -> None:
+        try:
+            for _ in range(64):
+                data = sock.recv(65536)
+                self._carry(source, target, data)
+        except OSError:
+            return
+
+    def _carry(self, source: str, target: str, data: bytes) -> None:
+        random = self._random
+        for _ in range(2 if random.random() < self.duplicate else 1):
+            if random.random() < self.loss or (source in self.cut) != (target in self.cut):
+                self.lost += 1
+                continue
+            copy = data
+            if random.random() < self.corrupt:
+                at = random.randrange(len(data))
+                copy = data[:at] + bytes([data[at] ^ random.randint(1, 255)]) + data[at + 1 :]
+            low, high = self.delay
+            if high > 0:
+                loop = asyncio.get_running_loop()
+                loop.call_later(random.uniform(low, high), self._send, source, target, copy)
+            else:
+                self._send(source, target, copy)
+
+    def _send(self, source: str, target: str, data: bytes) -> None:
+        sock = self._sockets.get((target, source))
+        if sock is None:
+            return
+        try:
+            sock.sendto(data, self.places[target])
+            self.carried += 1
+        except OSError:
+            self.lost += 1

@@ -1,0 +1,92 @@
+"""Writes the trace of what happened at a node.
+
+    start     a life of the process begins; the rows of a second one bear a name of
+              their own, like `alice/2`, since it knows nothing of the first
+    send      causal send
+    release   a message leaves for the first time; metadata_bytes: what it takes on
+              the wire beside its payload, were it alone in its datagram's frames
+    receive   it arrives for the first time
+    deliver   it is put into the application's queue
+
+While a node writes a trace, its datagrams carry its Lamport time; so the column
+`lamport` orders the rows of all nodes that do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from ..core.endpoint import Delivery
+from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event, open_trace, open_writer
+from ..transport import Session
+from ..transport.frames import Run, put_run
+
+__all__ = ["Recorder", "lives_in"]
+
+START = "start"
+
+
+def lives_in(path: str | os.PathLike[str], name: str) -> int:
+    """How many lives of a process a live trace has already."""
+    if Path(path).suffix != ".jsonl" or not Path(path).exists():
+        return 0
+    trace = open_trace(path, tolerate_cut=True)
+    return sum(
+        event.kind == START and event.process.partition("/")[0] == name for event in trace.events()
+    )
+
+
+class Recorder:
+    """An observer of a transport that writes rows."""
+
+    def __init__(self, path: str | os.PathLike[str], run: str, name: str, life: int) -> None:
+        self._writer = open_writer(path, live=Path(path).suffix == ".jsonl")
+        self._run = run
+        self._name = name
+        self._process = name if life == 1 else f"{name}/{life}"
+        self._seq = 0
+        self.clock = 0
+        self._row(START, None, None, ())
+
+    def _row(
+        self,
+        kind: str,
+        origin: str | None,
+        mid: int | None,
+        peers: tuple[str, ...],
+        payload: int | None = None,
+        metadata: int | None = None,
+    ) -> None:
+        self.clock += 1
+        now = time.time_ns()
+        who = (self._run, self._process, self._seq, now, self.clock)
+        self._writer.write(Event(*who, kind, origin, mid, peers, payload, metadata))
+        self._seq += 1
+
+    def sent(self, mid: int, to: tuple[str, ...], size: int) -> None:
+        names = tuple([self._process if name == self._name else name for name in to])
+        self._row(SEND, self._process, mid, names, size)
+
+    def released(self, session: Session, message: tuple[Any, ...]) -> None:
+        size = len(message[3])
+        metadata = len(put_run((message,), False, (message[3],), (size,))) - size
+        self._row(RELEASE, self._process, message[1], (session.label,), size, metadata)
+
+    def arrived(self, session: Session, run: Run) -> None:
+        label = session.label
+        for mid, payload in zip(run.mids, run.payloads, strict=True):
+            self._row(RECEIVE, label, mid, (label,), len(payload))
+
+    def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
+        for source, mid, payload in deliveries:
+            origin = labels.get(source, self._process)
+            self._row(DELIVER, origin, mid, (origin,), len(payload))
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,69 @@
+"""The page that shows everything together: one plain file, no script, nothing fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+__all__ = ["page", "paragraph", "picture", "section"]
+
+_STYLE = """\
+body { font: 16px/1.5 Georgia, 'Times New Roman', serif; color: #222; max-width: 60rem;
+       margin: 2rem auto; padding: 0 1rem; }
+h1, h2, th, td, .small { font-family: Helvetica, Arial, sans-serif; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+figure { margin: 0; } figure img { max-width: 100%; height: auto; }
+figcaption, .small { font-size: 0.85rem; color: #444; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.85rem; }
+th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; }
+th { border-bottom: 1px solid #222; } td { border-bottom: 1px solid #ddd; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.bad { color: #a00; }
+@media print { body { max-width: none; margin: 0; font-size: 10pt; }
+               figure, table { break-inside: avoid; } }
+"""
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Text, in paragraphs where it has empty lines."""
+    attribute = f' class="{kind}"' if kind else ""
+    parts = [part.strip() for part in text.strip().split("\n\n")]
+    return "\n".join(f"<p{attribute}>{escape(part)}</p>" for part in parts if part)
+
+
+def picture(name: str, alternative: str, caption: str) -> str:
+    """A figure, with links to its other forms and to its numbers."""
+    links = ", ".join(
+        f'<a href="{name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv")
+    )
+    return (
+        f'<figure>\n<img src="{name}.svg" alt="{escape(alternative)}">\n'
+        f"<figcaption>{escape(caption)} ({links})</figcaption>\n</figure>"
+    )
+
+
+def section(title: str, *parts: str) -> str:
+    return "\n".join([f"<h2>{escape(title)}</h2>", *(part for part in parts if part)])
+
+
+def page(title: str, sections: Sequence[str]) -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>\n{_STYLE}</style>",
+            "</head>",
+            "<body>",
+            f"<h1>{escape(title)}</h1>",
+            *sections,
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )

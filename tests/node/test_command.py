@@ -1,0 +1,76 @@
+"""`causewire node`, in a shell pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cluster import free_ports
+
+from causewire.cli import main
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "causewire.node", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONWARNINGS": "default"},
+    )
+
+
+def test_lines_in_messages_out(tmp_path: Path) -> None:
+    here, there = free_ports(2)
+    key = tmp_path / "key"
+    key.write_text("a key for the two of them\n")
+    trace = tmp_path / "bob.jsonl"
+    common = ("--key-file", str(key))
+    bob = start("--name", "bob", "--listen", f"127.0.0.1:{there}", "--count", "3",
+                "--trace", str(trace), *common)  # fmt: skip
+    alice = start("--name", "alice", "--listen", f"127.0.0.1:{here}", "--drain", "20",
+                  "--peer", f"bob=127.0.0.1:{there}", *common)  # fmt: skip
+    out, err = alice.communicate(
+        "bob: one\n\nbob,bob: two: or three\nzoe: x\nno colon\n?\nbob: ü\n"
+    )
+    assert alice.returncode == 2  # two bad lines; the others were sent
+    assert out == ""
+    assert "nobody knows where 'zoe' is" in err
+    assert "NAME[,NAME...]: TEXT" in err
+    out, err = bob.communicate()
+    assert bob.returncode == 0
+    assert out == "alice: one\nalice: two: or three\nalice: ü\n"
+    rows = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert sum(row["kind"] == "deliver" for row in rows) == 3
+
+
+def test_undelivered_is_a_failure() -> None:
+    (nobody,) = free_ports(1)
+    alice = start("--name", "alice", "--peer", f"bob=127.0.0.1:{nobody}", "--drain", "0.2")
+    _, err = alice.communicate("bob: is anybody there?\n")
+    assert alice.returncode == 1
+    assert "not delivered: {'bob': 1}" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--peer", "bob"],
+        ["--listen", "0.0.0.0:0"],
+        ["--listen", "nowhere"],
+        ["--key-file", "/nonexistent"],
+        ["--count", "0"],
+        ["--name", "a\tb"],
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["node", "--name", "alice", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("causewire node: ")

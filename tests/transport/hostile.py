@@ -1,0 +1,68 @@
+"""A peer that can seal datagrams and says anything: what the fuzzers drive.
+
+`Target` is a transport in the middle of its work, with a session whose other side is
+played by whoever fuzzes. Nothing that is put in may raise, hold memory beyond the
+limits, or be delivered twice.
+"""
+
+from __future__ import annotations
+
+from pair import A, Pair
+
+from causewire.transport import Config
+from causewire.transport.heads import HEAD, SESSION
+
+CONFIG = Config(
+    peer_messages=20, peer_bytes=4000, queue_messages=8, message=2000, local_datagram=600, peers=20
+)
+
+
+class Target:
+    """bob, whom `hit` gives a datagram with these contents, sealed as ann would."""
+
+    def __init__(self, protocol: str = "csps", key: bytes | None = None) -> None:
+        self.pair = Pair(config=CONFIG, protocol=protocol, peers=("ann", "bob"), key=key).meet()
+        self.bob = self.pair.bob
+        self.number = self.pair.session.recovery.next_number
+        for k in range(3):
+            self.bob.send("ann", bytes(k))
+        self.pair.send(b"first")
+        for data in self.pair.out(self.pair.ann):
+            self.raw(data)
+            self.number += 1
+        self.delivered = len(self.bob.queue)
+        self.bob.queue.clear()
+
+    def raw(self, data: bytes) -> None:
+        """Any datagram at all."""
+        self.bob.datagram_received(data, A, self.pair.now)
+        self.bob.datagrams_to_send(self.pair.now)
+
+    def hit(self, contents: bytes) -> None:
+        """A datagram that verifies."""
+        seal = self.pair.session._sealing
+        head = HEAD.pack(SESSION, seal.tag, self.number)
+        self.raw(seal.close(self.number, head, contents))
+        self.number += 1
+
+    def tick(self) -> None:
+        """Time passes, and the application takes something."""
+        self.pair.now += 0.3
+        self.bob.timer_fired(self.pair.now)
+        for _ in range(3):
+            if self.bob.queue:
+                self.bob.queue.popleft()
+        self.bob.datagrams_to_send(self.pair.now)
+
+    def check(self) -> None:
+        """Whatever happened, there are limits."""
+        assert len(self.bob.peers) <= CONFIG.peers
+        assert len(self.bob.queue) <= CONFIG.queue_messages + 2
+        assert self.bob.waiting_bytes <= 2 * (2 * CONFIG.peer_bytes + CONFIG.message)
+        for session in self.bob.live.values():
+            assert session.inbound.messages <= 2 * CONFIG.peer_messages + 130
+            assert session.inbound.bytes >= 0
+            assert session.inbound.messages >= 0
+        assert self.bob.ledger.messages >= 0
+        self.bob.blocked(self.pair.now)
+        self.bob.next_timer()

@@ -1,0 +1,77 @@
+"""Two transports, and a wire between them that a test holds in its hands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causewire.transport import Config, Session, Transport
+
+A, B = ("127.0.0.1", 1), ("127.0.0.1", 2)
+
+
+class Pair:
+    """`ann` and `bob`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.now = 100.0
+        self.settings = settings
+        self.ann = self.start("ann", 1001)
+        self.bob = self.start("bob", 2001)
+
+    def start(self, name: str, incarnation: int, **more: Any) -> Transport:
+        settings: dict[str, Any] = {"config": Config(local_datagram=1232)} | self.settings | more
+        return Transport(name, incarnation=incarnation, **settings)
+
+    def other(self, transport: Transport) -> Transport:
+        return self.bob if transport is self.ann else self.ann
+
+    def out(self, transport: Transport) -> list[bytes]:
+        """What one of them sends."""
+        return [data for data, _ in transport.datagrams_to_send(self.now)]
+
+    def give(self, transport: Transport, *datagrams: bytes) -> None:
+        """Let one of them receive."""
+        source = B if transport is self.ann else A
+        for data in datagrams:
+            transport.datagram_received(data, source, self.now)
+
+    def exchange(self) -> int:
+        """Carry datagrams until there are none; returns how many there were."""
+        count = 0
+        while some := [(t, data) for t in (self.ann, self.bob) for data in self.out(t)]:
+            for transport, data in some:
+                self.give(self.other(transport), data)
+            count += len(some)
+        return count
+
+    def later(self, seconds: float) -> None:
+        """Let time pass; timers fire, and nothing is carried."""
+        self.now += seconds
+        for transport in (self.ann, self.bob):
+            due = transport.next_timer()
+            if due is not None and due <= self.now:
+                transport.timer_fired(self.now)
+
+    def meet(self) -> Pair:
+        """Establish the session."""
+        self.ann.add_peer("bob", B, self.now)
+        self.ann.timer_fired(self.now)
+        self.exchange()
+        assert self.session.established
+        return self
+
+    @property
+    def session(self) -> Session:
+        """That of ann with bob."""
+        return self.ann.session("bob")
+
+    def send(self, payload: bytes = b"x", to: str = "bob") -> int:
+        return self.ann.send(to, payload)[0]
+
+
+def payloads(transport: Transport) -> list[bytes]:
+    """Take what was delivered."""
+    transport.admit()
+    taken = [delivery.payload for delivery in transport.queue]
+    transport.queue.clear()
+    return taken

@@ -1,0 +1,145 @@
+"""No input from the network makes anything but a counted drop."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hostile import Target
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causewire.transport.frames import Fragment, put_ack, put_obituary, put_piece, put_run
+from causewire.transport.varint import put
+
+KEY = b"sixteen bytes or more"
+KINDS = ["run", "run", "run", "piece", "ack", "delivered", "permit", "obituary", "rest"]
+SMALL = st.integers(0, 12)
+NUMBERS = st.one_of(SMALL, SMALL, st.integers(0, 2**62 - 1))
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> bytes:
+    """A frame that is well formed, and says what no correct peer may."""
+    kind = draw(st.sampled_from(KINDS))
+    if kind == "run":
+        pid = draw(NUMBERS)
+        run = []
+        for _ in range(draw(st.integers(1, 4))):
+            mid = min(pid + draw(st.integers(1, 4)), 2**62 - 1)
+            if mid <= pid:
+                break
+            run.append(("msg", mid, pid, draw(st.binary(max_size=20))))
+            pid = mid
+        if not run:
+            return b""
+        parts = [message[3] for message in run]
+        return put_run(run, draw(st.booleans()), parts, list(map(len, parts)))
+    if kind == "piece":
+        pid = draw(SMALL)
+        message = ("msg", pid + draw(st.integers(1, 4)), pid, bytes(600))
+        parts = draw(st.integers(1, 6))
+        size = draw(st.integers(1, 100))
+        part = draw(st.integers(0, parts - 1))
+        return put_piece(Fragment(message, part, parts, size), draw(st.booleans()))
+    if kind == "ack":
+        low = draw(NUMBERS)
+        return put_ack([[low, min(low + draw(SMALL), 2**62 - 1)]])
+    if kind in ("delivered", "permit"):
+        return bytes([2 if kind == "delivered" else 3]) + put(max(1, draw(NUMBERS)))
+    if kind == "obituary":
+        name = draw(st.sampled_from(["ann", "bob", "carol", "x\ny", "é"]))
+        return put_obituary(name, draw(st.integers(0, 2**64 - 1)))
+    return draw(st.sampled_from([b"\x04", b"\x06\x05", b"\x07", b"\x08\x01\x03eve"]))
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.lists(st.lists(frames(), max_size=4).map(b"".join), max_size=12), st.booleans())
+def test_a_peer_that_lies(datagrams: list[bytes], bye: bool) -> None:
+    target = Target()
+    for k, contents in enumerate(datagrams):
+        target.hit(contents)
+        if k % 4 == 3:
+            target.tick()
+        target.check()
+    if bye:
+        target.hit(b"\x09")
+    target.tick()
+    target.check()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["fifo", "sps", "ks", "cykas", "newtop", "pak"]),
+    st.lists(st.lists(frames(), max_size=3).map(b"".join), max_size=8),
+)
+def test_under_every_sort_of_protocol(protocol: str, datagrams: list[bytes]) -> None:
+    target = Target(protocol)
+    for contents in datagrams:
+        target.hit(contents)
+        target.check()
+    target.tick()
+    target.check()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.binary(max_size=120), max_size=8), st.sampled_from([None, KEY]))
+def test_sealed_nonsense(datagrams: list[bytes], key: bytes | None) -> None:
+    target = Target(key=key)
+    for contents in datagrams:
+        target.hit(contents)
+    target.tick()
+    target.check()
+
+
+@pytest.fixture(scope="module", params=[None, KEY], ids=["plain", "sealed"])
+def shared(request: pytest.FixtureRequest) -> Target:
+    return Target(key=request.param)
+
+
+@settings(max_examples=300)
+@given(head=st.sampled_from([b"", b"\x11", b"\x12", b"\x11\x03ann"]), rest=st.binary(max_size=100))
+def test_any_datagram_whatever(shared: Target, head: bytes, rest: bytes) -> None:
+    stats = shared.bob.stats
+    before = sum(stats.dropped.values())
+    shared.raw(head + rest)
+    assert sum(stats.dropped.values()) == before + 1
+
+
+def test_a_greeting_that_is_damaged(shared: Target) -> None:
+    pair = shared.pair
+    pair.ann._greet(pair.ann.peers["bob"], 5, False, ("127.0.0.1", 2))
+    ((greeting, _),) = pair.ann.greetings
+    pair.ann.greetings.clear()
+    stats = shared.bob.stats
+    for k in range(len(greeting)):
+        before = sum(stats.dropped.values())
+        shared.raw(greeting[:k] + bytes([greeting[k] ^ 4]) + greeting[k + 1 :])
+        shared.raw(greeting[:k])
+        assert sum(stats.dropped.values()) == before + 2
+
+
+def test_strangers_cannot_fill_the_memory() -> None:
+    """Without a key, anybody on the machine can make up names; not many, though."""
+    target = Target()
+    ann = target.pair.ann
+    for k in range(100):
+        ann.name = f"stranger {k}"
+        ann._greet(ann.peers["bob"], 5, False, ("127.0.0.1", 2))
+    for greeting, _ in ann.greetings:
+        target.raw(greeting)
+    target.check()
+    assert target.bob.stats.dropped["too many peers"] > 50
+
+
+def test_a_datagram_takes_memory_in_proportion_to_its_size() -> None:
+    target = Target()
+    for mid in range(2, 2000, 100):
+        run = [("msg", k, k - 1, bytes(18)) for k in range(mid, mid + 19)]
+        parts = [message[3] for message in run]
+        contents = put_run(run, True, parts, list(map(len, parts)))
+        tracemalloc.start()
+        target.hit(contents)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 32768 + 60 * len(contents)

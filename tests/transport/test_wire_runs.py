@@ -1,0 +1,130 @@
+"""Whole transports in virtual time: seeded runs on a network that does its worst."""
+
+from __future__ import annotations
+
+import pytest
+
+from causewire.testing.wire import Faults, Wire, Workload, play
+from causewire.transport import Config, PeerMoved, PeerRestarted
+from causewire.transport.session import Session
+
+KEY = b"a cluster key of 32 random bytes"
+
+SEEDS = {"csps": 150, "sps": 75}
+OTHERS = ("mf", "cykas", "ks", "rst", "bss", "newtop", "pak", "pak-credit", "pak-nak")
+
+
+@pytest.mark.parametrize("protocol", SEEDS)
+@pytest.mark.parametrize("part", range(3))
+def test_nothing_goes_wrong_however_bad_the_network(protocol: str, part: int) -> None:
+    """`python -m causewire.testing.wire --runs 5000` does the same for longer."""
+    share = SEEDS[protocol] // 3
+    concurrent = delivered = dropped = 0
+    for seed in range(part * share, (part + 1) * share):
+        verdict = play(seed, protocol)
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        concurrent += verdict.concurrent
+        delivered += verdict.delivered
+        dropped += verdict.dropped
+    # Something really happened: messages, concurrency, damage.
+    assert delivered > 10 * share
+    assert concurrent > share
+    assert dropped > share
+
+
+@pytest.mark.parametrize("protocol", OTHERS)
+def test_every_protocol_runs_on_the_same_transport(protocol: str) -> None:
+    for seed in range(15):
+        verdict = play(seed, protocol)
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        assert verdict.delivered
+
+
+@pytest.mark.parametrize("protocol", ["fifo", "unordered"])
+def test_the_judge_sees_the_known_bads(protocol: str) -> None:
+    complaints = [text for seed in range(25) for text in play(seed, protocol).complaints]
+    assert any("depends on it" in text for text in complaints)
+    assert all("depends on it" in text for text in complaints)
+
+
+def test_encrypted_runs() -> None:
+    for seed in range(30):
+        verdict = play(seed, key=KEY)
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+
+
+@pytest.mark.parametrize("seed", [3, 14, 159])
+def test_a_seed_decides_everything(seed: int) -> None:
+    one, other = play(seed), play(seed)
+    assert one.log == other.log
+    assert one == other
+    assert one.log != play(seed + 1).log
+
+
+def test_restarts_are_survived_and_noticed() -> None:
+    noticed = 0
+    for seed in range(20):
+        wire = Wire(
+            seed,
+            faults=Faults(delay=(0.0005, 0.08), restarts=3, loss=0.1),
+            workload=Workload(processes=4, messages=12, multicast=0.6, replies=0.7, pace=0.004),
+            config=Config(keepalive=2.0),
+        )
+        verdict = wire.play()
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        for host in wire.hosts.values():
+            noticed += sum(isinstance(event, PeerRestarted) for event in host.events)
+    assert noticed > 20
+
+
+def last_words() -> Wire:
+    """p0 sends to p2, on a slow way, then to p1, and dies; p1 passes it on to p2."""
+    wire = Wire(0, workload=Workload(processes=3))
+    p0, p1, p2 = wire.hosts.values()
+    wire.run(0.1)
+    wire.slow["p0", "p2"] = 1.0
+    wire.send(p0, ["p2"])
+    wire.send(p0, ["p1"])
+    wire.turn(p0)
+    wire.run(0.2)
+    assert p1.delivered
+    wire.send(p1, ["p2"])
+    wire.turn(p1)
+    wire.run(0.3)
+    assert not p2.delivered  # p1 waits for the permit of p0
+    wire.restart(p0)
+    wire.run(0.6)
+    assert p2.delivered  # which will never come
+    wire.run(5.0)
+    return wire
+
+
+def test_who_depends_on_the_dead_is_told_not_to_hear_their_last_words() -> None:
+    wire = last_words()
+    assert wire.verdict.fine, wire.verdict.complaints
+    assert wire.hosts["p2"].transport.stats.dropped["no such session"] == 1
+
+
+def test_without_obituaries_they_would_be_heard_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tells_nobody(self: Session, parts: list[bytes], sent: object) -> bool:
+        self.obituaries = {}
+        return True
+
+    monkeypatch.setattr(Session, "_put_obituaries", tells_nobody)
+    assert "depends on it" in last_words().verdict.complaints[0]
+
+
+def test_a_peer_that_moves_goes_on() -> None:
+    moved = 0
+    for seed in range(10):
+        wire = Wire(
+            seed,
+            faults=Faults(moves=4, loss=0.05),
+            workload=Workload(processes=3, messages=15, pace=0.03),
+            config=Config(keepalive=2.0),
+        )
+        verdict = wire.play()
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        for host in wire.hosts.values():
+            moved += sum(isinstance(event, PeerMoved) for event in host.events)
+    assert moved > 10
