@@ -5,10 +5,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint bench soak fuzz clean
+.PHONY: help demo test test-spark lint bench soak fuzz clean
 help:
 	@echo "make demo    see causality break, hold, and why"
 	@echo "make test    the tests, in minutes"
+	@echo "make test-spark  the tests of the pipeline on Spark, which is being built"
 	@echo "make lint    ruff, mypy --strict, import directions"
 	@echo "make bench   the benchmarks, as ratios"
 	@echo "make soak    100,000 seeded runs for every protocol (minutes on two cores)"
@@ -28,7 +29,11 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py out/demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --ignore=tests/pipeline
+
+# The pipeline on Spark is being built; its tests start several Java machines.
+test-spark: $(STAMP)
+	$(BIN)/python -m pytest -q tests/pipeline
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

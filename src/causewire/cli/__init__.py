@@ -34,7 +34,7 @@ COMMANDS = {
     "draw": "draw a space-time diagram of a trace, as SVG",
     "convert": "write a trace in another format: Parquet, JSON lines, ShiViz",
     "sweep": "simulate every run of an experiment, on Spark",
-    "verify": "model-check a protocol within bounds",
+    "report": "tables and figures of a sweep, and a page that shows them",
     "node": "send and receive messages in causal order over UDP",
     "bench": "run the benchmarks of a checkout",
 }

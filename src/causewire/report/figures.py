@@ -22,8 +22,11 @@ from .plan import FigurePlan
 
 __all__ = ["draw_figure", "write_figure"]
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"),
+    *("#7b3294", "#8c510a", "#b2182b", "#1b7837", "#4d4d4d"),
+)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -37,26 +40,13 @@ _STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "legend.frameon": False,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.5,
     "svg.hashsalt": "causewire",
     "svg.fonttype": "path",
 }
-_IDENTITY = {
-    "csps": 0,
-    "sps": 1,
-    "mf": 2,
-    "cykas": 3,
-    "rst": 4,
-    "ks": 5,
-    "fifo": 6,
-    "unordered": 7,
-    "bss": 4,
-    "newtop": 5,
-    "pak": 2,
-    "pak-credit": 3,
-    "pak-nak": 7,
-}
+_PROTOCOLS = (
+    *("csps", "sps", "mf", "cykas", "rst", "ks", "fifo", "unordered"),
+    *("bss", "newtop", "pak", "pak-credit", "pak-nak"),
+)
 """A protocol looks the same in every figure that it is in."""
 
 
@@ -84,7 +74,9 @@ def _short(number: float | None) -> str:
 
 def draw_figure(plan: FigurePlan, points: Sequence[Point]) -> Figure:
     """The figure as matplotlib has it."""
-    panels = sorted({p.panel for p in points}) if plan.panels else [None]
+    panels: list[Any] = list(dict.fromkeys(p.panel for p in points))
+    if not any(isinstance(panel, str) for panel in panels):
+        panels.sort(key=lambda panel: panel or 0)
     every = list(dict.fromkeys(p.series for p in points))
     across = min(len(panels), 2)
     down = -(-len(panels) // across)
@@ -130,10 +122,10 @@ def _draw_panel(
         axis.set_xscale("log")
     if plan.y_scale == "log":
         axis.set_yscale("log")
-    alone = len({tuple(s[1:]) for s in every}) == 1
+    protocols = all(len(series) == 1 and series[0] in _PROTOCOLS for series in every)
     for i, series in enumerate(every):
         mine = [p for p in points if p.series == series]
-        look = _IDENTITY.get(str(series[0]), i) if alone and series else i
+        look = _PROTOCOLS.index(series[0]) if protocols else i
         errors = [p.y.error or 0.0 for p in mine]
         shows = any(errors)
         if plan.y_scale == "log":  # an interval that reaches zero has no place there
@@ -144,6 +136,9 @@ def _draw_panel(
             [p.x for p in mine],
             [p.y.mean for p in mine],
             yerr=[low, errors] if shows else None,
+            # Where lines coincide, the earlier ones show around the later ones.
+            linewidth=max(1.0, 2.2 - 0.25 * i),
+            markersize=max(3.5, 6.5 - 0.6 * i),
             color=_COLOURS[look % len(_COLOURS)],
             marker=_MARKERS[look % len(_MARKERS)],
             linestyle=_DASHES[look % len(_DASHES)] if plan.lines else "",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
+from pathlib import Path
 
-__all__ = ["page", "paragraph", "picture", "section"]
+from .plan import ReportError
+
+__all__ = ["page", "paragraph", "picture", "section", "whole"]
 
 _STYLE = """\
 body { font: 16px/1.5 Georgia, 'Times New Roman', serif; color: #222; max-width: 60rem;
@@ -23,6 +28,25 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 @media print { body { max-width: none; margin: 0; font-size: 10pt; }
                figure, table { break-inside: avoid; } }
 """
+
+
+@contextmanager
+def whole(out: Path) -> Iterator[Path]:
+    """A directory to write a report to; it takes its name, and an old one's place, at the end."""
+    if out.exists() and not (out / "index.html").is_file():
+        raise ReportError(f"{out} exists, and is not a report")
+    place = out.with_name(f".{out.name}.partial")
+    try:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        yield place
+        if out.exists():
+            shutil.rmtree(out)
+        place.rename(out)
+    except OSError as error:
+        raise ReportError(f"{out} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def paragraph(text: str, kind: str = "") -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .numbers import points, select, table_rows
-from .page import page, paragraph, picture, section
+from .page import page, paragraph, picture, section, whole
 from .plan import FigurePlan, ReportError, TablePlan
 from .tables import html_table, plan_html, write_table
 
-__all__ = ["SweepReport", "plans_of", "report_sweep"]
+__all__ = ["SweepReport", "is_sweep", "plans_of", "report_sweep"]
 
 _ALWAYS = ("run", "seed", "status", "error", "config")
 _SHOWN = (
@@ -48,6 +47,11 @@ def plans_of(
     return drawn, listed
 
 
+def is_sweep(folder: Path) -> bool:
+    """Whether a sweep has been at work there."""
+    return (folder / "_journal").is_dir()
+
+
 def report_sweep(folder: Path, out: Path) -> SweepReport:
     """Write the report of the sweep in `folder` to `out`, which appears when it is complete."""
     if not (folder / "_SUCCESS").exists():
@@ -61,19 +65,10 @@ def report_sweep(folder: Path, out: Path) -> SweepReport:
     table = _Runs(folder / "runs")
     if not figures and not tables:
         figures = _usual(table)
-    place = out.with_name(f".{out.name}.partial")
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    try:
+    with whole(out) as place:
         sections = _write(experiment, told, table, figures, tables, place)
         text = page(experiment.get("title", told["name"]), sections)
         (place / "index.html").write_text(text, encoding="utf-8")
-        if out.exists():
-            shutil.rmtree(out)
-        place.rename(out)
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
     return SweepReport(out / "index.html", len(figures), len(tables), told["runs"], told["failed"])
 
 

@@ -1,0 +1,317 @@
+"""The causal-order check on Spark, with the kernel of `causewire.check`.
+
+    report = check_paths(["traces/"], master="local[*]")    # the same `Report`
+    outcomes = check_runs(events)                           # a table of runs
+    violations(outcomes)                                    # a table of violations
+
+Events are not shuffled where that can be avoided: tasks are told which pieces of
+which Parquet files are theirs, read the columns that the kernel needs, and
+return what they found. So the files have to be where the executors can read
+them, under the same names. The shape of the data decides who gets what:
+
+    many small runs     whole runs to a task
+    a long run, many    wide blocks of origins to a task, each of which reads all
+    processes
+    a long run, few     segments of time to a task, in two passes
+    processes
+
+Rows that are stored in no order in which they can be checked (several nodes'
+files side by side; JSON lines, always) are put in order first: small runs each
+by itself, after a shuffle by run, and long ones as `prepare` tells.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..check import BadRow, Report, Sorted
+from ..check.columns import COLUMNS, ScatteredRunError
+from ..trace import TraceError, open_trace
+from . import prepare
+from .arrivals import Arrived, arrived
+from .errors import PipelineError, reason
+from .large import Limits, Trouble, check_large
+from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, out_of_order, report_of
+from .pieces import Piece, Runs, layout, runs_in
+from .session import parallelism, session
+from .tasks import arrow_of, rows_to_batches, spread
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Limits", "check_paths", "check_runs", "violations"]
+
+Progress = Callable[[str], None]
+
+_TRACE_ERROR = f"{TraceError.__module__}.{TraceError.__qualname__}: "
+
+
+def check_paths(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    master: str | None = None,
+    examples: int = 10,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+) -> Report:
+    """Check the trace in these files and directories; the same as `check.check`.
+
+    `progress` is told what is being done. `scratch` is where long runs that have
+    to be sorted are kept meanwhile; on a cluster, every executor has to see it.
+    Raises `TraceError` if the trace cannot be read, is empty, or has a cycle, and
+    `PipelineError` if Spark fails.
+    """
+    files = [str(file) for file in open_trace(*paths).files]  # type: ignore[attr-defined]
+    tell = progress or (lambda _: None)
+    with session(master) as spark:
+        work = _Work(spark, examples, limits or Limits(), tell, scratch)
+        try:
+            table = work.check(files)
+        except (TraceError, PipelineError):
+            raise
+        except Exception as error:  # Py4J, gRPC and the JVM raise what they like
+            told = reason(error)
+            if _TRACE_ERROR in told:  # a task could not read its rows
+                raise TraceError(paths[0], None, told.partition(_TRACE_ERROR)[2]) from None
+            raise PipelineError(f"the check failed: {told}") from None
+    report = report_of(table, examples)
+    if report.events == 0:
+        raise TraceError(paths[0], None, "the trace is empty")
+    return report
+
+
+class _UnorderedError(Exception):
+    """The rows have to be put in order."""
+
+
+class _Work:
+    """One check."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        examples: int,
+        limits: Limits,
+        tell: Progress,
+        scratch: str | os.PathLike[str] | None,
+    ) -> None:
+        self._spark, self._examples, self._limits = spark, examples, limits
+        self._tell, self._scratch = tell, scratch
+
+    def check(self, files: Sequence[str]) -> pa.Table:
+        """The outcomes of all runs."""
+        if all(file.endswith(".parquet") for file in files):
+            try:
+                self._tell("checking")
+                return self._as_stored(files)
+            except _UnorderedError:
+                pass
+        self._tell("sorting and checking")
+        return self._sorted(files)
+
+    # -- rows that are in order ------------------------------------------------------
+
+    def _as_stored(self, files: Sequence[str]) -> pa.Table:
+        pieces = layout(files)
+        large = _large(pieces, self._limits.large)
+        tables = []
+        small = _without(pieces, large)
+        if small:
+            shares = _shares(small, self._limits.share, parallelism(self._spark))
+            works = [
+                _Share(small, start, end, frozenset(large), self._examples) for start, end in shares
+            ]
+            tables.append(_collected(spread(self._spark, works, _check_share, OUTCOME)))
+        tables += [self._long_run(run, mine) for run, mine in large.items()]
+        table = pa.concat_tables(tables) if tables else _table([])
+        if len(table["run"].unique()) < table.num_rows:
+            raise _UnorderedError  # a run is in two places
+        if (pc.sum(table["events"]).as_py() or 0) < sum(piece.rows for piece in pieces):
+            raise _UnorderedError  # a long run is in places where it was not looked for
+        return table
+
+    def _long_run(self, run: str, pieces: Sequence[Piece], *, unique: bool = False) -> pa.Table:
+        self._tell(f"checking run {run!r}")
+        try:
+            row = check_large(
+                self._spark,
+                run,
+                pieces,
+                examples=self._examples,
+                limits=self._limits,
+                unique=unique,
+            )
+        except Trouble as trouble:
+            if trouble.what == ORDER:
+                raise _UnorderedError from None
+            raise error_of(trouble.detail) from None
+        return _table([row])
+
+    # -- rows in any order --------------------------------------------------------------
+
+    def _sorted(self, files: Sequence[str]) -> pa.Table:
+        events = prepare.read(self._spark, files)
+        sizes = {row.run: row["count"] for row in events.groupBy("run").count().collect()}
+        large = sorted(run for run, size in sizes.items() if size >= self._limits.large)
+        tables = []
+        if len(large) < len(sizes):
+            small = events.where(~events.run.isin(large)) if large else events
+            tables.append(_collected(check_runs(small, examples=self._examples)))
+        tables += [self._sort_and_check(events, run) for run in large]
+        return pa.concat_tables(tables) if tables else _table([])
+
+    def _sort_and_check(self, events: DataFrame, run: str) -> pa.Table:
+        """A long run: sorted into a directory of its own, and checked there."""
+        place = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
+        try:
+            self._tell(f"sorting run {run!r}")
+            mine = events.where(events.run == run)
+            again = prepare.repeated_sends(mine).orderBy("process", "seq")
+            many, first = again.count(), again.limit(self._examples).collect()
+            ordered = prepare.ordered(prepare.without_repeated_sends(mine), place)
+            prepare.write(ordered, place / "rows")
+            files = open_trace(place / "rows").files  # type: ignore[attr-defined]
+            table = self._long_run(run, layout([str(file) for file in files]), unique=True)
+            why = "sent a second time"
+            rows = [BadRow(run, r.process, r.seq, r.origin, r.mid, why) for r in first]
+            return _with_repeated(table, many, rows, self._examples)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _collected(frame: DataFrame) -> pa.Table:
+    """Outcomes, if there is no trouble among them."""
+    table = frame.drop("task").toArrow()
+    for row in table.filter(pc.is_valid(table["trouble"])).to_pylist():
+        if row["trouble"] == ERROR:
+            raise error_of(row["detail"])
+        raise _UnorderedError
+    return table.cast(arrow_of(OUTCOME))
+
+
+def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), arrow_of(OUTCOME))
+
+
+def _with_repeated(table: pa.Table, many: int, first: Sequence[BadRow], examples: int) -> pa.Table:
+    """Add the rows that send a message a second time, which were left out."""
+    if not many:
+        return table
+    (row,) = table.to_pylist()
+    row["bad"] = [*row["bad"], (first[0].reason, many)]
+    row["bad_rows"] = ([bad._asdict() for bad in first] + row["bad_rows"])[:examples]
+    row["events"] += many
+    return _table([row])
+
+
+# -- which runs are large ------------------------------------------------------------------
+
+
+def _large(pieces: Sequence[Piece], limit: int) -> dict[str, list[Piece]]:
+    """Long runs and where they are: pieces of their own, and those beside them.
+
+    A run that shares a piece with others may have its first rows there, or its
+    last.
+    """
+    rows: dict[str, int] = {}
+    for piece in pieces:
+        if piece.run is not None:
+            rows[piece.run] = rows.get(piece.run, 0) + piece.rows
+    result: dict[str, list[Piece]] = {}
+    for run, many in rows.items():
+        if many >= limit:
+            mine = [k for k, piece in enumerate(pieces) if piece.run == run]
+            beside = {mine[0] - 1, mine[-1] + 1} & set(range(len(pieces)))
+            mixed = [k for k in beside if pieces[k].run is None and run in runs_in(pieces[k])]
+            result[run] = [pieces[k] for k in sorted({*mine, *mixed})]
+    return result
+
+
+def _without(pieces: Sequence[Piece], large: Iterable[str]) -> list[Piece]:
+    """The pieces that have something else."""
+    runs = set(large)
+    return [piece for piece in pieces if piece.run not in runs]
+
+
+# -- small runs -----------------------------------------------------------------------------
+
+
+class _Share(NamedTuple):
+    """The runs that begin in some of the pieces."""
+
+    pieces: list[Piece]
+    start: int
+    end: int
+    skip: frozenset[str]
+    examples: int
+
+
+def _shares(pieces: Sequence[Piece], least: int, cores: int) -> list[tuple[int, int]]:
+    """Ranges of pieces with about as many rows; several for a core, if they are many."""
+    total = sum(piece.rows for piece in pieces)
+    each = max(least, total / (4 * cores))
+    ranges = []
+    start = rows = 0
+    for k, piece in enumerate(pieces):
+        rows += piece.rows
+        if rows >= each or k == len(pieces) - 1:
+            ranges.append((start, k + 1))
+            start, rows = k + 1, 0
+    return ranges
+
+
+def _check_share(share: _Share) -> Iterator[dict[str, Any]]:
+    try:
+        for held in Runs(share.pieces, share.start, share.end, share.skip):
+            yield judged(held, share.examples)
+    except ScatteredRunError as error:
+        yield out_of_order(str(error))
+    except TraceError as error:
+        yield failed("", error)
+
+
+def check_runs(events: DataFrame, *, examples: int = 10) -> DataFrame:
+    """The outcome of each run of a table of events, as `OUTCOME`.
+
+    Rows may be in any order. All rows of a run go to one task, and have to fit
+    in its memory.
+    """
+    arrow = arrow_of(OUTCOME)
+    columns = [name for name in (*COLUMNS, "lamport") if name in events.columns]
+
+    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (_check_arrived(run, trace, examples) for run, trace in arrived(batches))
+        yield from rows_to_batches(rows, arrow)
+
+    sorted_by_run = events.select(columns).repartition("run").sortWithinPartitions("run")
+    return sorted_by_run.mapInArrow(check, OUTCOME)
+
+
+def _check_arrived(run: str, trace: Arrived, examples: int) -> dict[str, Any]:
+    try:
+        source = Sorted(trace)
+    except TraceError as error:
+        return failed(run, error)
+    row = judged(source, examples)
+    if row.get("trouble") is None:
+        row["events"], row["position"] = source.rows, 0
+    return row
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+
+def violations(outcomes: DataFrame) -> DataFrame:
+    """The violations of a table of outcomes, as `VIOLATION`, a row for each."""
+    from pyspark.sql import functions as f
+
+    return outcomes.select(f.explode("examples").alias("v")).select("v.*")

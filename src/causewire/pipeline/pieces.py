@@ -1,0 +1,248 @@
+"""Traces as pieces: which rows lie where, so that a task can read its own.
+
+A piece is a row group of a Parquet file. Where it begins in the trace, and
+mostly also which runs it has, is known from the footers of the files; nothing
+is read to plan with it. A task that is told its pieces reads the columns that it
+needs from the files themselves: events do not pass through Spark.
+
+Runs end inside of pieces. So for small runs a task takes what *begins* in its
+pieces: it leaves out the rest of a run that began before, and goes on beyond its
+last piece until the run that it is in is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..check import BadRow, Chunk, Encoder, Run
+from ..check.columns import COLUMNS, values_of
+from ..trace import Event, TraceError, trace_of
+from ..trace.parquet import _DICTIONARIES, _read_group
+from ..trace.reader import BATCH_ROWS, TraceBatch, _check_rows, _ours
+
+__all__ = ["Held", "Piece", "Region", "Runs", "batches_of", "layout", "names_in", "runs_in"]
+
+
+class Piece(NamedTuple):
+    """A row group: where it is, its first row in its file and in the trace."""
+
+    file: str
+    group: int
+    row: int
+    position: int
+    rows: int
+    run: str | None
+    """The run that all its rows belong to, if it is one."""
+
+
+def layout(files: Sequence[str]) -> list[Piece]:
+    """The pieces of a trace, file by file."""
+    pieces = []
+    position = 0
+    for file in files:
+        metadata = pq.read_metadata(file)
+        paths = [metadata.schema.column(k).path for k in range(metadata.num_columns)]
+        column = paths.index("run")
+        row = 0
+        for group in range(metadata.num_row_groups):
+            about = metadata.row_group(group)
+            if about.num_rows:
+                piece = Piece(file, group, row, position, about.num_rows, None)
+                runs = _bounds_of(about.column(column).statistics)
+                if runs is None:
+                    runs = set(runs_in(piece))
+                pieces.append(piece._replace(run=runs.pop() if len(runs) == 1 else None))
+            row += about.num_rows
+            position += about.num_rows
+    return pieces
+
+
+def _bounds_of(statistics: pq.Statistics | None) -> set[str] | None:
+    """The least and the greatest name; long ones may have been cut."""
+    if statistics is None or not statistics.has_min_max:
+        return None
+    bounds = {statistics.min, statistics.max}
+    whole = all(isinstance(name, str) and len(name) <= 60 for name in bounds)
+    return bounds if whole else None
+
+
+def batches_of(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[tuple[int, TraceBatch]]:
+    """The rows of pieces, and the position of the first of each batch."""
+    file: pq.ParquetFile | None = None
+    opened = ""
+    try:
+        for piece in pieces:
+            if file is None or piece.file != opened:
+                if file is not None:
+                    file.close()
+                opened = piece.file
+                file = pq.ParquetFile(opened, read_dictionary=_DICTIONARIES)
+            present = [name for name in columns if name in file.schema_arrow.names]
+            done = 0
+            for batch in _read_group(file, Path(opened), piece.group, present, BATCH_ROWS):
+                row = piece.row + done + 1
+                batch = _ours(batch, Path(opened), row)
+                _check_rows(batch, Path(opened), row)
+                yield piece.position + done, TraceBatch(opened, row, batch)
+                done += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise TraceError(opened, None, f"damaged: {error}") from None
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _runs_along(batch: TraceBatch) -> tuple[list[int], list[str]]:
+    """Where in a batch runs begin, its end added, and their names."""
+    column = batch.columns["run"]
+    codes = values_of(column.indices)
+    changes = (np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()
+    bounds = [0, *changes, len(codes)]
+    names = column.dictionary.to_pylist()
+    return bounds, [names[codes[start]] for start in bounds[:-1]]
+
+
+def _part(batch: TraceBatch, start: int, end: int) -> TraceBatch:
+    if start == 0 and end == batch.columns.num_rows:
+        return batch
+    return TraceBatch(batch.file, batch.row + start, batch.columns.slice(start, end - start))
+
+
+class Region:
+    """The rows of one run in some pieces: a `Source` for the check.
+
+    Positions are those of the trace. `processes` numbers those who are known
+    already, so that everyone who reads a part of the run gives the same numbers.
+    """
+
+    unique = False
+    repeated = 0
+
+    def __init__(self, run: str, pieces: Sequence[Piece], processes: Sequence[str] = ()) -> None:
+        self.name = run
+        self.rows = 0
+        self._pieces = tuple(pieces)
+        self._processes = tuple(processes)
+
+    def repeated_rows(self, limit: int) -> list[BadRow]:
+        """None that are known."""
+        return []
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows of the run; `ScatteredRunError` if another one's come between."""
+        self.rows = 0
+        encoder = Encoder()
+        if self._processes:
+            known = (Event(self.name, p, 0, None, None, "known") for p in self._processes)
+            for batch in trace_of(known).batches(COLUMNS):
+                for _ in encoder.chunks(batch):
+                    pass
+        for position, batch in batches_of(self._pieces, COLUMNS):
+            bounds, names = _runs_along(batch)
+            for start, end, name in zip(bounds, bounds[1:], names, strict=False):
+                if name == self.name:
+                    for chunk in encoder.chunks(_part(batch, start, end)):
+                        yield Chunk(chunk.run, position + start, chunk.columns)
+                        self.rows += end - start
+
+
+class Held:
+    """One run in memory, as a `Source`."""
+
+    repeated = 0
+
+    def __init__(self, run: Run, chunks: Sequence[Chunk], *, unique: bool = False) -> None:
+        self.name = run.name
+        self.unique = unique
+        self.rows = sum(len(chunk.columns.kind) for chunk in chunks)
+        self._chunks = chunks
+
+    def repeated_rows(self, limit: int) -> list[BadRow]:
+        """None that are known."""
+        return []
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows, as they are held."""
+        return iter(self._chunks)
+
+
+class Runs:
+    """The runs that begin in some pieces of a trace, one after the other."""
+
+    def __init__(self, pieces: Sequence[Piece], start: int, end: int, skip: Collection[str]):
+        """`pieces` is the trace; ours are those from `start` to `end`.
+
+        Runs of the names in `skip` are looked at by others.
+        """
+        self._pieces, self._start, self._end = pieces, start, end
+        self._skip = frozenset(skip)
+
+    def __iter__(self) -> Iterator[Held]:
+        encoder = Encoder()
+        run: Run | None = None
+        held: list[Chunk] = []
+        for chunk in self._chunks(encoder):
+            if run is None or chunk.run is not run:
+                if run is not None:
+                    yield Held(run, held)
+                run, held = chunk.run, []
+            held.append(Chunk(chunk.run, chunk.position, chunk.columns.copy()))
+        if run is not None:
+            yield Held(run, held)
+
+    def _chunks(self, encoder: Encoder) -> Iterator[Chunk]:
+        before = self._run_before()
+        last: str | None = None
+        until = self._pieces[self._end - 1]
+        for position, batch in batches_of(self._pieces[self._start :], COLUMNS):
+            beyond = position >= until.position + until.rows
+            bounds, names = _runs_along(batch)
+            for start, end, name in zip(bounds, bounds[1:], names, strict=False):
+                if beyond and (name != last or before is not None):
+                    return
+                last = name
+                if name == before:
+                    continue
+                before = None
+                if name in self._skip:
+                    continue
+                for chunk in encoder.chunks(_part(batch, start, end)):
+                    yield Chunk(chunk.run, position + start, chunk.columns)
+
+    def _run_before(self) -> str | None:
+        """The run of the row before ours."""
+        if self._start == 0:
+            return None
+        piece = self._pieces[self._start - 1]
+        if piece.run is not None:
+            return piece.run
+        for _, batch in batches_of([piece], ("run",)):
+            last = batch.columns["run"][-1].as_py()
+        return str(last)
+
+
+def names_in(piece: Piece) -> set[str]:
+    """Everyone whom the rows of a piece mention."""
+    names: set[str] = set()
+    for _, batch in batches_of([piece], ("process", "origin", "peers")):
+        for column in (
+            batch.columns["process"],
+            batch.columns["origin"],
+            batch.columns["peers"].values,
+        ):
+            names.update(column.dictionary.to_pylist())
+    return names
+
+
+def runs_in(piece: Piece) -> list[str]:
+    """The runs of a piece, in their order."""
+    runs: list[str] = []
+    for _, batch in batches_of([piece], ("run",)):
+        runs += [name for name in _runs_along(batch)[1] if runs[-1:] != [name]]
+    return runs

@@ -1,0 +1,266 @@
+"""Tables of events: reading them, and putting long runs in order.
+
+The check takes rows in an order in which every send comes before its deliveries.
+`lamport` is such an order, if it is there and right; otherwise it is found by
+going round:
+
+    1. along each process, times grow by at least one from row to row
+       (a running maximum);
+    2. along each message, a delivery comes after the send (a join);
+
+and again, until nothing changes. It starts from `time_ns` where there is one, so
+clocks that are nearly right need few rounds. Rows without any times, or with
+clocks far apart, may need as many as the longest chain has messages; after
+`ROUNDS` the run is taken into the memory of one task and ordered there, which
+also finds out if it has a cycle and cannot be ordered at all. Runs of up to
+`IN_MEMORY` rows are ordered in this way at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..check import Sorted
+from ..check.columns import COLUMNS
+from ..trace import DELIVER, NAMES, SEND, TraceError, arrow_schema, open_trace
+from ..trace.reader import BATCH_ROWS
+from .arrivals import arrived
+from .pieces import Piece, batches_of, layout
+from .tasks import spread_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "EVENTS",
+    "ordered",
+    "read",
+    "repeated_sends",
+    "usable",
+    "with_lamport",
+    "without_repeated_sends",
+    "write",
+]
+
+EVENTS = (
+    "run string, process string, seq bigint, time_ns bigint, lamport bigint, kind string, "
+    "origin string, mid bigint, peers array<string>, payload_bytes int, metadata_bytes int"
+)
+"""The columns of a trace."""
+
+ROUNDS = 12
+"""How often to go round before a run is ordered in memory."""
+
+IN_MEMORY = 20_000_000
+"""Rows that a task can hold (about 120 bytes each while they are sorted)."""
+
+_MESSAGE = ("run", "origin", "mid")
+
+
+# -- reading and writing ---------------------------------------------------------------
+
+
+def read(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """The rows of trace files, as `EVENTS`; a bad row is an error of the task."""
+    works: list[str | list[Piece]] = [file for file in files if not file.endswith(".parquet")]
+    share: list[Piece] = []
+    for piece in layout([file for file in files if file.endswith(".parquet")]):
+        share.append(piece)
+        if sum(p.rows for p in share) >= 16 * BATCH_ROWS:
+            works.append(share)
+            share = []
+    if share:
+        works.append(share)
+    return spread_batches(spark, works, _read, EVENTS)
+
+
+def _read(work: str | list[Piece]) -> Iterator[pa.RecordBatch]:
+    if isinstance(work, str):
+        batches: Iterable[pa.RecordBatch] = (b.columns for b in open_trace(work).batches())
+    else:
+        batches = (batch.columns for _, batch in batches_of(work, NAMES))
+    return map(plain, batches)
+
+
+def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Without dictionaries, and with all columns of a trace."""
+    arrays = []
+    for field in arrow_schema():
+        if field.name not in batch.schema.names:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        array = batch[field.name]
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        elif pa.types.is_list(array.type):
+            values = array.values.dictionary_decode()
+            mask = array.is_null() if array.null_count else None
+            array = pa.ListArray.from_arrays(array.offsets, values, mask=mask)
+        arrays.append(array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema())
+
+
+def write(events: DataFrame, path: str | os.PathLike[str]) -> None:
+    """As Parquet files in which the rows of each run are together and in order."""
+    key = ("run", "lamport", "process", "seq")
+    (
+        events.select(*NAMES)
+        .repartitionByRange(*key)
+        .sortWithinPartitions(*key)
+        .write.option("parquet.block.size", 16 << 20)
+        .parquet(str(path))
+    )
+
+
+# -- messages that are sent twice ---------------------------------------------------------
+
+
+def _counted(events: DataFrame) -> DataFrame:
+    """With `nth`: how often this message has been sent, with this row."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    same = Window.partitionBy("run", "kind", "process", "origin", "mid").orderBy("seq")
+    mine = (f.col("kind") == SEND) & (f.col("process") == f.col("origin"))
+    return events.withColumn("nth", f.when(mine, f.row_number().over(same)).otherwise(1))
+
+
+def repeated_sends(events: DataFrame) -> DataFrame:
+    """The rows that send what was sent before."""
+    return _counted(events).where("nth > 1").drop("nth")
+
+
+def without_repeated_sends(events: DataFrame) -> DataFrame:
+    """The other rows."""
+    return _counted(events).where("nth = 1").drop("nth")
+
+
+# -- Lamport times --------------------------------------------------------------------------
+
+
+def _sent(events: DataFrame, *columns: str) -> DataFrame:
+    """Deliveries with columns of their sends, as `sent_...`; only those that have one."""
+    from pyspark.sql import functions as f
+
+    sends = events.where((f.col("kind") == SEND) & (f.col("process") == f.col("origin"))).select(
+        *_MESSAGE, f.col("peers").alias("to"), *(f.col(c).alias(f"sent_{c}") for c in columns)
+    )
+    deliveries = events.where(f.col("kind") == DELIVER).drop("peers")
+    return (
+        deliveries.join(sends, list(_MESSAGE))
+        .where(f.array_contains("to", f.col("process")))
+        .drop("to")
+    )
+
+
+def usable(events: DataFrame) -> bool:
+    """Do the Lamport times grow along processes and messages?"""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    rows = events.where(f.col("kind").isin(SEND, DELIVER))
+    along = Window.partitionBy("run", "process").orderBy("seq")
+    before = f.lag("lamport").over(along)
+    wrong = f.col("lamport").isNull() | (before >= f.col("lamport"))
+    if not rows.select(wrong.alias("wrong")).where("wrong").isEmpty():
+        return False
+    return _sent(rows, "lamport").where("sent_lamport >= lamport").isEmpty()
+
+
+def ordered(events: DataFrame, scratch: str | os.PathLike[str]) -> DataFrame:
+    """The same rows, with Lamport times that can be relied on.
+
+    Of each message there is one send. `scratch` is for what is found on the way.
+    Raises `TraceError` if a process has two rows with the same `seq`.
+    """
+    from pyspark.sql import functions as f
+
+    rows = events.where(f.col("kind").isin(SEND, DELIVER))
+    same = rows.groupBy("run", "process", "seq").count().where("count > 1").head()
+    if same is not None:
+        what = f"process {same.process!r} of run {same.run!r} has two rows with seq {same.seq}"
+        raise TraceError("trace", None, what)
+    if usable(events):
+        return events
+    sizes = events.groupBy("run").count()
+    if sizes.where(f.col("count") > IN_MEMORY).isEmpty():
+        return _in_memory(events)
+    return with_lamport(events, scratch)
+
+
+def with_lamport(
+    events: DataFrame, scratch: str | os.PathLike[str], rounds: int = ROUNDS
+) -> DataFrame:
+    """The same rows, with Lamport times made anew."""
+    from pyspark.sql import functions as f
+
+    spark = events.sparkSession
+    timed = events.where(f.col("time_ns").isNull()).isEmpty()
+    guess = f.col("time_ns" if timed else "seq")
+    times = _along_processes(events.withColumn("lamport", guess))
+    for number in range(rounds):
+        path = str(Path(scratch) / f"round-{number}")
+        times.write.parquet(path)
+        times = spark.read.parquet(path)
+        late = _sent(times, "lamport").where("sent_lamport >= lamport")
+        late = late.select("run", "process", "seq", (f.col("sent_lamport") + 1).alias("least"))
+        if late.isEmpty():
+            return times
+        late = late.groupBy("run", "process", "seq").agg(f.max("least").alias("least"))
+        joined = times.join(late, ["run", "process", "seq"], "left")
+        times = _along_processes(
+            joined.withColumn("lamport", f.greatest("lamport", "least")).drop("least")
+        )
+    return _in_memory(events)
+
+
+def _along_processes(events: DataFrame) -> DataFrame:
+    """The least times that are not less, and grow along each process."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    along = Window.partitionBy("run", "process").orderBy("seq")
+    place = f.row_number().over(along)
+    rows = events.withColumn("place", place)
+    ahead = f.max(f.col("lamport") - f.col("place")).over(along)
+    return rows.withColumn("lamport", ahead + f.col("place")).select(*events.columns)
+
+
+def _in_memory(events: DataFrame) -> DataFrame:
+    """Each run ordered by one task; the place in that order is the time."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    columns = [name for name in COLUMNS if name in events.columns]
+    places = (
+        events.select(*columns)
+        .repartition("run")
+        .sortWithinPartitions("run")
+        .mapInArrow(_places, "run string, process string, seq bigint, lamport bigint")
+    )
+    along = Window.partitionBy("run", "process").orderBy("seq")
+    known = events.drop("lamport").join(places, ["run", "process", "seq"], "left")
+    lamport = f.coalesce(f.max("lamport").over(along), f.lit(0))
+    return known.withColumn("lamport", lamport).select(*events.columns)
+
+
+def _places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _, trace in arrived(batches):
+        done = 1
+        for chunk in Sorted(trace).chunks():
+            columns, names = chunk.columns, pa.array(chunk.run.processes, pa.string())
+            size = len(columns.kind)
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "run": pa.array([chunk.run.name] * size, pa.string()),
+                    "process": names.take(pa.array(columns.process)),
+                    "seq": pa.array(columns.seq),
+                    "lamport": pa.array(range(done, done + size), pa.int64()),
+                }
+            )
+            done += size

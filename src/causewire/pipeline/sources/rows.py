@@ -1,0 +1,107 @@
+"""What a source gives: events, and rows that are no events, with the reason why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ...trace import NAMES, Event, TraceError, arrow_schema
+from ...trace.jsonl import _event
+from ..prepare import EVENTS, plain
+
+__all__ = ["ALL", "QUARANTINE", "Refused", "Row", "batches_of_rows", "event_of", "good_batch"]
+
+QUARANTINE = "file string, row bigint, reason string, text string"
+"""Rows that cannot be understood. `row` counts from 1 within the file, in lines
+of text, or is missing where the trouble is with the whole file; `text` is how
+the row begins."""
+
+ALL = f"{EVENTS}, {QUARANTINE}"
+"""Both together: `reason` is missing in the rows that are events."""
+
+_ROWS = 1 << 14
+_TEXT = 200
+
+
+class Refused(NamedTuple):
+    """A row that cannot be understood."""
+
+    file: str
+    row: int | None
+    reason: str
+    text: str | None = None
+
+
+class Row(NamedTuple):
+    """An event, and where it comes from."""
+
+    file: str
+    row: int | None
+    event: Event
+
+
+def schema() -> pa.Schema:
+    """`ALL` for Arrow."""
+    fields = {field.name: field.type for field in arrow_schema()}
+    fields["peers"] = pa.list_(pa.field("element", pa.string()))
+    return pa.schema(
+        [
+            *(pa.field(name, kind) for name, kind in fields.items()),
+            pa.field("file", pa.string()),
+            pa.field("row", pa.int64()),
+            pa.field("reason", pa.string()),
+            pa.field("text", pa.string()),
+        ]
+    )
+
+
+def event_of(fields: Mapping[str, Any], file: str, row: int) -> Row | Refused:
+    """An event from its fields, or what is wrong with them."""
+    try:
+        return Row(file, row, _event(dict(fields), Path(file), row))
+    except TraceError as error:
+        return Refused(file, row, error.reason, shown(fields))
+
+
+def shown(what: Any) -> str:
+    """How it begins."""
+    text = what.decode("utf-8", "replace") if isinstance(what, bytes) else str(what)
+    return text[:_TEXT].rstrip("\n")
+
+
+def batches_of_rows(rows: Iterable[Row | Refused]) -> Iterator[pa.RecordBatch]:
+    """As record batches of `ALL`."""
+    some: list[tuple[Any, ...]] = []
+    nothing = (None,) * len(NAMES)
+    for item in rows:
+        if isinstance(item, Row):
+            some.append((*item.event, item.file, item.row, None, None))
+        else:
+            some.append((*nothing, *item))
+        if len(some) == _ROWS:
+            yield _batch(some)
+            some = []
+    if some:
+        yield _batch(some)
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(c, field.type) for c, field in zip(columns, schema(), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema())
+
+
+def good_batch(batch: pa.RecordBatch, file: str, row: int) -> pa.RecordBatch:
+    """A batch of a trace, checked already, as one of `ALL`."""
+    rows = batch.num_rows
+    arrays = [
+        *(array.cast(schema().field(k).type) for k, array in enumerate(plain(batch).columns)),
+        pa.array([file], pa.string()).take(pa.array([0] * rows, pa.int32())),
+        pa.array(range(row, row + rows), pa.int64()),
+        pa.nulls(rows, pa.string()),
+        pa.nulls(rows, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema())

@@ -1,0 +1,164 @@
+r"""ShiViz and GoVector logs: text, in which a regular expression finds the events.
+
+What the expression may have, and how messages are found, is told in
+`trace/shiviz.py`, which reads a log that is right as a whole. Here each event
+stands for itself: one that makes no sense goes to the quarantine, and with it
+those that build on it: later events of its host, and events whose clocks know
+it. So do lines that belong to no event, unless they are blank.
+
+An event of a log whose messages are inferred from clocks may become several
+rows (it delivers two messages, and sends one); those have no row number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from ...trace import TraceError
+from ...trace.shiviz import (
+    DELIMITER,
+    PATTERN,
+    _compiled,
+    _Entry,
+    _from_clocks,
+    _from_names,
+    _from_text,
+    _ours,
+    _runs,
+)
+from .rows import Refused, Row, batches_of_rows, shown
+
+__all__ = ["read_log"]
+
+
+def read_log(
+    file: str, pattern: str = PATTERN, delimiter: str | None = DELIMITER, run: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """A log; `run` names what comes before the first delimiter, or the file does.
+
+    Raises `TraceError` if an expression is none.
+    """
+    path = Path(file)
+    finder = _compiled(path, pattern, ("host", "clock", "event"))
+    if delimiter is not None:
+        _compiled(path, delimiter, ())
+    return batches_of_rows(_rows(path, finder, delimiter, path.stem if run is None else run))
+
+
+def _rows(
+    path: Path, finder: re.Pattern[str], delimiter: str | None, first: str
+) -> Iterator[Row | Refused]:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        yield Refused(str(path), None, f"cannot be read: {error}")
+        return
+    for name, start, part in _runs(path, text, delimiter, first):
+        line = text.count("\n", 0, start) + 1
+        found, refused = _entries(str(path), line, part, finder)
+        good, more = _sensible(str(path), found)
+        yield from sorted([*refused, *more], key=lambda r: r.row or 0)
+        if good:
+            yield from _events(path, name, good, finder)
+
+
+def _entries(
+    file: str, line: int, part: str, finder: re.Pattern[str]
+) -> tuple[list[_Entry], list[Refused]]:
+    """The events of a run, and what is none."""
+    entries: list[_Entry] = []
+    refused: list[Refused] = []
+    end = 0
+    for match in finder.finditer(part):
+        refused += _stray(file, line, part[end : match.start()])
+        line += part.count("\n", end, match.start())
+        groups = match.groupdict()
+        host = groups["host"] or ""
+        problem = ""
+        clock: object = None
+        try:
+            clock = json.loads(groups["clock"] or "")
+        except (ValueError, RecursionError):
+            problem = "the clock is not JSON"
+        else:
+            if not isinstance(clock, dict) or not all(type(n) is int for n in clock.values()):
+                problem = "the clock must be a JSON object of integers"
+            elif host not in clock:
+                problem = f"the clock has no entry for its host {host!r}"
+        if problem:
+            refused.append(Refused(file, line, problem, shown(match[0])))
+        elif isinstance(clock, dict):
+            known = {other: n for other, n in clock.items() if n > 0}
+            entries.append(_Entry(line, host, known, groups["event"] or "", groups))
+        line += part.count("\n", match.start(), match.end())
+        end = match.end()
+    refused += _stray(file, line, part[end:])
+    return entries, refused
+
+
+def _stray(file: str, line: int, text: str) -> Iterator[Refused]:
+    """Lines between events."""
+    for k, stray in enumerate(text.split("\n")):
+        if stray.strip():
+            yield Refused(file, line + k, "the expression does not match", shown(stray))
+
+
+def _sensible(file: str, entries: list[_Entry]) -> tuple[list[_Entry], list[Refused]]:
+    """Entries in an order that fits their clocks, and those that do not fit.
+
+    The sum of a clock's entries grows along every chain of events, so what an
+    entry builds on comes before it.
+    """
+    good: dict[tuple[str, int], _Entry] = {}
+    refused = []
+    for entry in sorted(entries, key=lambda e: (sum(e.clock.values()), e.host, e.line)):
+        own = entry.clock.get(entry.host, 0)
+        before = good.get((entry.host, own - 1))
+        unknown = [
+            f"{n} of {other!r}"
+            for other, n in entry.clock.items()
+            if other != entry.host and (other, n) not in good
+        ]
+        if own < 1:
+            reason = f"the own entry of {entry.host!r} is less than 1"
+        elif (entry.host, own) in good:
+            reason = f"a second event {own} of {entry.host!r}"
+        elif own > 1 and before is None:
+            reason = f"event {own - 1} of {entry.host!r}, the one before, is missing"
+        elif unknown:
+            reason = f"the clock knows event {unknown[0]}, which is missing"
+        elif before and any(entry.clock.get(k, 0) < n for k, n in before.clock.items()):
+            reason = "the clock forgets what it knew"
+        else:
+            good[entry.host, own] = entry
+            continue
+        refused.append(Refused(file, entry.line, reason, shown(entry.text)))
+    return list(good.values()), refused
+
+
+def _events(
+    path: Path, run: str, entries: list[_Entry], finder: re.Pattern[str]
+) -> Iterator[Row | Refused]:
+    file = str(path)
+    if all(_ours(entry) is not None for entry in entries):
+        events = _from_text(run, entries)
+    elif {"send", "deliver"} <= set(finder.groupindex):
+        while True:
+            try:
+                events = _from_names(path, run, entries)
+                break
+            except TraceError as error:
+                (bad,) = [entry for entry in entries if entry.line == error.row]
+                yield Refused(file, bad.line, error.reason, shown(bad.text))
+                entries = [entry for entry in entries if entry is not bad]
+    else:
+        for event in _from_clocks(run, entries):
+            yield Row(file, None, event)
+        return
+    for entry, event in zip(entries, events, strict=True):
+        yield Row(file, entry.line, event)

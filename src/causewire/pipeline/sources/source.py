@@ -1,0 +1,239 @@
+"""The sources as a Spark data source, `causewire`, to read and to follow.
+
+Options:
+
+    kind        trace (the default), shiviz, otlp, table
+    show        events (the default), quarantine, or all: both in one table, where
+                `reason` is missing in events
+    pattern     shiviz: the regular expression of an event
+    delimiter   shiviz: that of the lines between runs; empty for none
+    run         shiviz, otlp: what to call a run that has no name
+    runBy       otlp: `trace` for a run of each trace, instead of one for all
+    columns     table: the mapping, as JSON
+
+As a stream (`spark.readStream`) it follows traces that are still being written:
+lines that are added to `.jsonl` files, and `.parquet` files as they appear. A
+line counts when its end is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+
+from ...trace import NAMES, TraceError
+from ...trace.shiviz import DELIMITER, PATTERN
+from ..prepare import EVENTS
+from .otlp import read_spans
+from .rows import ALL, QUARANTINE
+from .shiviz import read_log
+from .tables import mapper, read_table
+from .traces import lines_between, read_lines, read_parquet_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+__all__ = ["CausewireSource", "register"]
+
+_SHOWN = {"events": EVENTS, "quarantine": QUARANTINE, "all": ALL}
+_SUFFIXES = {
+    "trace": (".parquet", ".jsonl"),
+    "shiviz": (".log", ".txt", ".shiviz"),
+    "otlp": (".json", ".jsonl"),
+    "table": (".parquet", ".csv", ".json", ".jsonl"),
+}
+_OPTIONS = {"kind", "show", "pattern", "delimiter", "run", "runby", "columns", "path", "paths"}
+_BLOCK = 64 << 20
+"""Bytes of lines that one task of a stream reads."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("causewire")` known to a session."""
+    spark.dataSource.register(CausewireSource)
+
+
+class CausewireSource(DataSource):
+    """`spark.read.format("causewire")`."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._options = {key.lower(): value for key, value in options.items()}
+        unknown = set(self._options) - _OPTIONS
+        if unknown:
+            raise TraceError("causewire source", None, f"no such option: {min(unknown)}")
+        self._kind = self._choice("kind", "trace", _SUFFIXES)
+        self._show = self._choice("show", "events", _SHOWN)
+
+    def _choice(self, name: str, default: str, known: Mapping[str, Any]) -> str:
+        value = self._options.get(name, default)
+        if value not in known:
+            what = f"{name} must be one of {', '.join(known)}, not {value!r}"
+            raise TraceError("causewire source", None, what)
+        return value
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in `format`."""
+        return "causewire"
+
+    def schema(self) -> str:
+        """By what is to be shown."""
+        return _SHOWN[self._show]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        return _Reader(self._kind, self._show, self._options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        """For `spark.readStream`."""
+        if self._kind != "trace":
+            raise TraceError("causewire source", None, "only traces can be followed")
+        return _Follower(self._show, _paths(self._options))
+
+
+def _paths(options: Mapping[str, str]) -> list[str]:
+    paths = [*json.loads(options.get("paths", "[]"))]
+    if "path" in options:
+        paths.append(options["path"])
+    if not paths:
+        raise TraceError("causewire source", None, "no path to load from")
+    return [path.removeprefix("file://").removeprefix("file:") for path in paths]
+
+
+def _files(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
+    """Files, and those in directories that look right; dots and underscores are hidden."""
+    files = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            if not path.exists():
+                raise TraceError(path, None, "no such file or directory")
+            files.append(str(path))
+            continue
+        files += sorted(
+            str(file)
+            for file in path.rglob("*")
+            if file.suffix in suffixes
+            and not any(part[0] in "._" for part in file.relative_to(path).parts)
+        )
+    return files
+
+
+def _shown(batches: Iterator[pa.RecordBatch], show: str) -> Iterator[pa.RecordBatch]:
+    """Only the rows and columns that were asked for."""
+    for batch in batches:
+        if show == "all":
+            yield batch
+            continue
+        bad = pc.is_valid(batch["reason"])
+        if show == "events":
+            yield batch.filter(pc.invert(bad)).select(list(NAMES))
+        else:
+            yield batch.filter(bad).select(["file", "row", "reason", "text"])
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, kind: str, show: str, options: Mapping[str, str]) -> None:
+        self._kind, self._show, self._options = kind, show, dict(options)
+        self._files = _files(_paths(options), _SUFFIXES[kind])
+        if kind == "table":
+            mapper(self._options.get("columns", ""))  # tell now what is wrong with it
+
+    def partitions(self) -> list[InputPartition]:
+        """A task for each file; spans are looked at together."""
+        if self._kind == "otlp":
+            return [InputPartition(self._files)]
+        return [InputPartition([file]) for file in self._files] or [InputPartition([])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What one task reads."""
+        if self._kind == "otlp":
+            by_trace = self._options.get("runby") == "trace"
+            name = self._options.get("run", "otlp")
+            yield from _shown(read_spans(partition.value, name, run_by_trace=by_trace), self._show)
+            return
+        for file in partition.value:
+            yield from _shown(self._read_file(file), self._show)
+
+    def _read_file(self, file: str) -> Iterator[pa.RecordBatch]:
+        options = self._options
+        if self._kind == "shiviz":
+            pattern, delimiter = options.get("pattern", PATTERN), options.get("delimiter")
+            between = DELIMITER if delimiter is None else delimiter or None
+            return read_log(file, pattern, between, options.get("run"))
+        if self._kind == "table":
+            return read_table(file, mapper(options["columns"]))
+        return read_parquet_file(file) if file.endswith(".parquet") else read_lines(file)
+
+
+# -- traces that are still being written ---------------------------------------------------
+
+
+class _Follower(DataSourceStreamReader):
+    """An offset is, for each file: how many bytes are done, and how many lines.
+
+    Parquet files appear whole: they are done, or not.
+    """
+
+    def __init__(self, show: str, paths: Sequence[str]) -> None:
+        self._show, self._paths = show, paths
+
+    def initialOffset(self) -> dict[str, list[int]]:  # noqa: N802 - Spark's
+        """Nothing is done."""
+        return {}
+
+    def latestOffset(  # noqa: N802 - Spark's
+        self, start: dict[str, list[int]], limit: ReadLimit
+    ) -> dict[str, list[int]]:
+        """All whole lines, and all files that are there."""
+        end = dict(start)
+        for file in _files(self._paths, _SUFFIXES["trace"]):
+            bytes_done, lines_done = start.get(file, (0, 0))
+            if file.endswith(".parquet"):
+                end[file] = [1, 0]
+                continue
+            upto, lines = _whole_lines(file, bytes_done)
+            if upto > bytes_done:
+                end[file] = [upto, lines_done + lines]
+        return end
+
+    def partitions(
+        self, start: dict[str, list[int]], end: dict[str, list[int]]
+    ) -> list[InputPartition]:
+        """A task for each file that has something new."""
+        return [
+            InputPartition((file, start.get(file, [0, 0]), upto))
+            for file, upto in sorted(end.items())
+            if upto != start.get(file)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What one task reads."""
+        file, (begin, lines), (end, _) = partition.value
+        if file.endswith(".parquet"):
+            yield from _shown(read_parquet_file(file), self._show)
+            return
+        with Path(file).open("rb") as stream:
+            batches = lines_between(file, stream, begin, end, lines + 1, to_the_end=False)
+            yield from _shown(batches, self._show)
+
+
+def _whole_lines(file: str, start: int) -> tuple[int, int]:
+    """Where the last whole line after `start` ends, and how many there are; bounded."""
+    with Path(file).open("rb") as stream:
+        stream.seek(start)
+        data = stream.read(_BLOCK)
+    last = data.rfind(b"\n")
+    return start + last + 1, data.count(b"\n", 0, last + 1)

@@ -1,0 +1,114 @@
+"""Our own traces: Parquet and JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...trace import NAMES, TraceError
+from ...trace.parquet import parquet_schema
+from ...trace.reader import _check_rows, _check_schema, _ours
+from .rows import Refused, Row, batches_of_rows, event_of, good_batch, shown
+
+__all__ = ["lines_between", "parquet_rows", "read_lines", "read_parquet_file"]
+
+_BATCH = 1 << 15
+
+
+def read_lines(file: str) -> Iterator[pa.RecordBatch]:
+    """A file of JSON lines."""
+    try:
+        size = os.path.getsize(file)
+        with Path(file).open("rb") as stream:
+            yield from lines_between(file, stream, 0, size, 1, to_the_end=True)
+    except OSError as error:
+        yield from batches_of_rows([Refused(file, None, f"cannot be read: {error.strerror}")])
+
+
+def lines_between(
+    file: str, stream: BinaryIO, start: int, end: int, row: int, *, to_the_end: bool
+) -> Iterator[pa.RecordBatch]:
+    """The lines from one byte of a file to another; `row` is the number of the first.
+
+    If these are all that there will be (`to_the_end`), a last line that was cut
+    short is one that cannot be understood.
+    """
+    stream.seek(start)
+
+    def rows() -> Iterator[Row | Refused]:
+        left = end - start
+        for number, line in enumerate(stream, row):
+            left -= len(line)
+            if left < 0 or (not to_the_end and not line.endswith(b"\n")):
+                return
+            if not line.isspace():
+                yield _row(line, file, number)
+
+    return batches_of_rows(rows())
+
+
+def _row(line: bytes, file: str, number: int) -> Row | Refused:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        whole = line.endswith(b"\n")
+        reason = "not a JSON object" if whole else "the last line is cut short"
+        return Refused(file, number, reason, shown(line))
+    if not isinstance(fields, dict):
+        return Refused(file, number, "a row must be a JSON object", shown(line))
+    item = event_of(fields, file, number)
+    return item._replace(text=shown(line)) if isinstance(item, Refused) else item
+
+
+def parquet_rows(file: str) -> int | None:
+    """How many rows a file has, if it is one."""
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def read_parquet_file(file: str) -> Iterator[pa.RecordBatch]:
+    """A Parquet file; one that cannot be read at all is one row of the quarantine."""
+    path = Path(file)
+    done = 0
+    try:
+        _check_schema(path, parquet_schema(path))
+        with pq.ParquetFile(path) as stream:
+            present = [name for name in NAMES if name in stream.schema_arrow.names]
+            for batch in stream.iter_batches(_BATCH, columns=present, use_threads=False):
+                yield from _checked(batch, file, done + 1)
+                done += batch.num_rows
+    except TraceError as error:
+        yield from batches_of_rows([Refused(file, None, error.reason)])
+    except (pa.ArrowException, OSError) as error:
+        yield from batches_of_rows(_the_rest(file, done, " ".join(str(error).split())))
+
+
+def _checked(batch: pa.RecordBatch, file: str, row: int) -> Iterator[pa.RecordBatch]:
+    """All at once, or row by row if something is wrong."""
+    try:
+        ours = _ours(batch, Path(file), row)
+        _check_rows(ours, Path(file), row)
+        yield good_batch(ours, file, row)
+    except (TraceError, pa.ArrowException):
+        rows: list[dict[str, Any]] = batch.to_pylist()
+        yield from batches_of_rows(
+            event_of(fields, file, number) for number, fields in enumerate(rows, row)
+        )
+
+
+def _the_rest(file: str, done: int, reason: str) -> Iterator[Refused]:
+    """Rows that the file has according to its footer, but that cannot be read."""
+    rows = parquet_rows(file)
+    if rows is None:
+        yield Refused(file, None, f"damaged: {reason}")
+        return
+    for row in range(done + 1, rows + 1):
+        yield Refused(file, row, f"damaged: {reason}")

@@ -1,0 +1,110 @@
+"""The directory of a sweep: what is in it, and when it looks finished.
+
+    experiment.toml   the experiment, as it was given
+    runs/             the table of runs, Parquet
+    traces/run=…/     the trace of each run, if asked for
+    sweep.json        the sweep in numbers
+    _SUCCESS          last of all: everything above is complete
+    _journal/         what the tasks wrote down (see `journal`); what makes a
+                      sweep that was stopped go on where it was
+
+All executors must see the directory under the same name. Names that begin with
+an underscore are passed over by Spark and by `trace.open_trace`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import PipelineError
+
+__all__ = ["Folder"]
+
+
+class Folder:
+    """The output of a sweep; nothing is created before `open`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self.journal = self.path / "_journal"
+        self.traces = self.path / "traces"
+        self.runs = self.path / "runs"
+        self._success = self.path / "_SUCCESS"
+
+    def check(self) -> None:
+        """Refuse, before any work is done, what could not be written to."""
+        if self.path.exists():
+            if not self.path.is_dir():
+                raise PipelineError(f"{self.path} exists, and is not a directory")
+            if not self.journal.is_dir() and any(self.path.iterdir()):
+                raise PipelineError(f"{self.path} exists, and is not the output of a sweep")
+        above = next(p for p in [self.path, *self.path.parents] if p.exists())
+        if not above.is_dir():
+            raise PipelineError(f"{self.path} cannot be written: {above} is not a directory")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise PipelineError(f"{self.path} cannot be written: Permission denied")
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Have the directory to oneself."""
+        try:
+            self.journal.mkdir(parents=True, exist_ok=True)
+            lock = (self.journal / "lock").open("w")
+        except OSError as error:
+            raise PipelineError(f"{self.path} cannot be written: {error.strerror}") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise PipelineError(f"another sweep is writing to {self.path}") from None
+            yield
+
+    def told(self) -> dict[str, Any] | None:
+        """What a finished sweep said in the end; None if there is none here."""
+        if not self._success.exists():
+            return None
+        try:
+            told = json.loads((self.path / "sweep.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return told if isinstance(told, dict) else None
+
+    def begin(self, source: str, traces: bool) -> None:
+        """From here on, and until `finish`, the directory does not look finished."""
+        self._success.unlink(missing_ok=True)
+        shutil.rmtree(self.runs, ignore_errors=True)
+        (self.path / "sweep.json").unlink(missing_ok=True)
+        if traces:
+            self.traces.mkdir(exist_ok=True)
+            for left in self.traces.glob("*_attempt-*"):
+                shutil.rmtree(left, ignore_errors=True)
+        (self.path / "experiment.toml").write_text(source, encoding="utf-8")
+
+    def forget_trace(self, run: str) -> None:
+        """Drop the trace of a run that is to be run again."""
+        shutil.rmtree(self.traces / f"run={run}", ignore_errors=True)
+
+    def has_trace(self, run: str) -> bool:
+        return (self.traces / f"run={run}").is_dir()
+
+    def unfinished_table(self) -> str:
+        """Where the table of runs is written before it gets its name."""
+        place = self.path / "_runs"
+        shutil.rmtree(place, ignore_errors=True)
+        return place.as_uri()
+
+    def finish(self, told: dict[str, Any]) -> None:
+        """The table is complete: say so."""
+        place = self.path / "_runs"
+        for checksum in place.glob(".*.crc"):
+            checksum.unlink()
+        place.rename(self.runs)
+        (self.path / "sweep.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        self._success.touch()

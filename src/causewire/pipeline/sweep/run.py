@@ -1,0 +1,238 @@
+"""A sweep: the runs of an experiment, simulated on Spark, as a table.
+
+The driver knows the runs and what has been done; the executors simulate, and
+write down each run as it ends (`journal`). So it does not matter when, where or
+how often anything dies: what is written down is not done again, and what is done
+twice comes out the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from ..errors import PipelineError, reason
+from ..session import code_digest, parallelism
+from . import results
+from .experiment import Experiment, Run
+from .folder import Folder
+from .journal import Journal, JournalWriter
+from .progress import Progress
+from .simulation import ATTEMPTS, Notebook, grid_of, simulate_runs
+from .table import JOURNAL, derived, parameters_of, results_of, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SIMULATOR", "Sweep", "finished", "sweep"]
+
+SIMULATOR = ("core", "sim")
+"""The parts of the package on which a row depends."""
+
+_FILE_ROWS = 200_000
+"""Rows of the table of runs in one file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What came of a sweep; also `sweep.json`."""
+
+    name: str
+    title: str
+    runs: int
+    """Rows of the table."""
+    simulated: int
+    """Runs that were simulated this time."""
+    kept: int
+    """Runs that were there from an earlier time."""
+    failed: int
+    events: int
+    """Events of all simulations together."""
+    elapsed_s: float
+    """Time that this sweep took on Spark, and how many tasks ran side by side."""
+    slots: int
+    simulation_s: float
+    """Time in simulations, of all tasks together."""
+    busy: float | None
+    """What share of the slots' time was simulation; None if nothing was to be done."""
+    code: str
+    asked: str
+    """Names all that was asked for: the runs, what is derived of them, traces or none."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def finished(
+    experiment: Experiment, out: str | os.PathLike[str], traces: bool | None = None
+) -> Sweep | None:
+    """What a sweep has said that left nothing to do; this needs no Spark.
+
+    Refuses what can be refused before Spark is started: runs that cannot be, and
+    a directory that cannot be written.
+    """
+    folder = Folder(out)
+    folder.check()
+    asked = _asked(experiment, experiment.runs(), _wants(experiment, traces))
+    told = folder.told()
+    if told is None or told.get("asked") != asked or told.get("code") != code_digest(*SIMULATOR):
+        return None
+    if told["simulated"]:
+        told |= {"simulated": 0, "kept": told["simulated"] + told["kept"]}
+        told |= {"elapsed_s": 0.0, "simulation_s": 0.0, "busy": None}
+    return Sweep(**told)
+
+
+def sweep(
+    spark: SparkSession,
+    experiment: Experiment,
+    out: str | os.PathLike[str],
+    *,
+    traces: bool | None = None,
+) -> Sweep:
+    """Run an experiment into a directory, or what is left of it to run."""
+    folder = Folder(out)
+    folder.check()
+    runs = experiment.runs()
+    with folder.open():
+        return _Sitting(spark, experiment, runs, folder, _wants(experiment, traces)).sit()
+
+
+def _wants(experiment: Experiment, traces: bool | None) -> bool:
+    return experiment.traces if traces is None else traces
+
+
+def _asked(experiment: Experiment, runs: Sequence[Run], traces: bool) -> str:
+    names = [(run.run, run.grid) for run in runs]
+    everything = [names, experiment.source, traces]
+    return sha256(json.dumps(everything).encode()).hexdigest()[:16]
+
+
+class _Sitting:
+    """One start of a sweep, up to its end or its interruption."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        experiment: Experiment,
+        runs: Sequence[Run],
+        folder: Folder,
+        traces: bool,
+    ) -> None:
+        self._spark = spark
+        self._experiment = experiment
+        self._rows = runs
+        self._runs = {run.run: run for run in runs}
+        self._folder = folder
+        self._traces = traces
+        self._code = code_digest(*SIMULATOR)
+        self._name = uuid.uuid4().hex[:8]
+        self._journal = Journal(folder.journal, self._code)
+
+    def sit(self) -> Sweep:
+        if self._experiment.derive:
+            # Expressions that make no sense are found before hours of simulation.
+            self._table(self._spark.createDataFrame([], results.ddl()))
+        self._journal.refresh()
+        kept = [run for run in self._runs if self._is_done(run)]
+        self._folder.begin(self._experiment.source, self._traces)
+        todo = [run for name, run in self._runs.items() if not self._is_done(name)]
+        for run in todo:
+            self._journal.ended.pop(run.run, None)
+            self._folder.forget_trace(run.run)
+        slots = parallelism(self._spark)
+        begin = time.monotonic()
+        costs = {name: run.cost for name, run in self._runs.items()}
+        if todo:
+            with Progress(self._journal, costs):
+                self._simulate(todo, slots)
+        elapsed = time.monotonic() - begin
+        self._write()
+        ended = [self._journal.ended[name] for name in self._runs]
+        seconds = sum(self._journal.ended[run.run].seconds for run in todo)
+        told = Sweep(
+            name=self._experiment.name,
+            title=self._experiment.title,
+            runs=len(self._rows),
+            simulated=len(todo),
+            kept=len(kept),
+            failed=sum(end.failed for end in ended),
+            events=sum(end.events for end in ended),
+            elapsed_s=round(elapsed, 3),
+            slots=slots,
+            simulation_s=round(seconds, 3),
+            busy=round(seconds / (elapsed * slots), 4) if todo else None,
+            code=self._code,
+            asked=_asked(self._experiment, self._rows, self._traces),
+        )
+        self._folder.finish(told.to_dict())
+        return told
+
+    def _is_done(self, run: str) -> bool:
+        end = self._journal.ended.get(run)
+        if end is None or not self._traces or end.failed:
+            return end is not None
+        return self._folder.has_trace(run)
+
+    def _simulate(self, todo: Sequence[Run], slots: int) -> None:
+        """Have them all run; again, without those that take workers with them."""
+        notebook = Notebook(
+            journal=str(self._folder.journal),
+            code=self._code,
+            sitting=self._name,
+            traces=str(self._folder.traces) if self._traces else None,
+        )
+        while todo:
+            trouble = None
+            try:
+                rows = simulate_runs(grid_of(self._spark, todo, slots), notebook)
+                rows.write.format("noop").mode("overwrite").save()
+            except Exception as error:  # Spark raises what it likes
+                trouble = reason(error)
+            self._journal.refresh()
+            left = [run for run in todo if run.run not in self._journal.ended]
+            if trouble is None and left:
+                raise PipelineError(
+                    f"{len(left)} runs left no trace in {self._folder.path}: "
+                    "it must be a directory that all executors share"
+                )
+            if trouble is not None and not self._culprits(left, trouble):
+                raise PipelineError(f"the sweep ended early: {trouble}")
+            todo = [run for run in left if run.run not in self._journal.ended]
+
+    def _culprits(self, left: Sequence[Run], trouble: str) -> bool:
+        """Workers died: give up on the runs that had it happen too often."""
+        if not any(word in trouble for word in ("worker exited", "ExecutorLost", "crashed")):
+            return False
+        tried = [run for run in left if self._journal.attempts(self._name, run.run)]
+        writer = JournalWriter(self._folder.journal, self._code, self._name, "driver")
+        for run in tried:
+            if self._journal.attempts(self._name, run.run) >= ATTEMPTS:
+                writer.end(run.run, 0.0, results.failed(run.run, "its worker died, each time"))
+        writer.close()
+        self._journal.refresh()
+        return bool(tried)
+
+    def _table(self, rows: DataFrame) -> DataFrame:
+        files = -(-len(self._rows) // _FILE_ROWS)
+        table = table_of(parameters_of(self._spark, self._rows), rows, files)
+        return derived(table, self._experiment.derive)
+
+    def _write(self) -> None:
+        place = self._folder.unfinished_table()
+        try:
+            entries = self._spark.read.schema(JOURNAL).json(
+                f"{self._folder.journal.as_uri()}/*.jsonl"
+            )
+            table = self._table(results_of(entries, self._code))
+            table.write.parquet(place)
+        except PipelineError:
+            raise
+        except Exception as error:
+            raise PipelineError(f"{self._folder.path} cannot be written: {reason(error)}") from None

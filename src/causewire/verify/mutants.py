@@ -1,2 +1,0 @@
-from typing import Any
-MUTANTS: dict[str, Any] = {}

