@@ -18,7 +18,7 @@ RUNS = {
     "rst": {"protocol": "rst"},
     "newtop": {"protocol": "newtop", "workload": {"kind": "broadcast"}, "messages": 20},
     "lossy": {"protocol": "csps", "network": {"loss": 0.1}},
-    "unordered": {"protocol": "unordered"},
+    "unordered": {"protocol": "unordered", "workload": {"kind": "relay"}},
     "jobs": {
         "protocol": "cykas",
         "processes": {"count": 4, "jobs": {"share": 0.5, "length": "2ms"}},

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import resource
 import signal
 import threading
@@ -476,6 +477,12 @@ def test_the_command_refuses(
     assert said.err.startswith("causewire sweep: ")
     assert said.err.count("\n") == 1
     assert not Path("o").exists()
+
+
+def test_the_example_of_the_documentation(spark: SparkSession) -> None:
+    page = Path(__file__).parents[2] / "docs" / "sweeps.md"
+    (code,) = re.findall(r"```py\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(compile(code, "docs/sweeps.md", "exec"), {})
 
 
 # -- progress ----------------------------------------------------------------------------------

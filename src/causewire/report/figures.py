@@ -96,6 +96,8 @@ def draw_figure(plan: FigurePlan, points: Sequence[Point]) -> Figure:
             axis.tick_params(labelbottom=True)
         if i % across == 0:
             axis.set_ylabel(plan.y_label)
+    _limits(plan, axes.flat[0])
+    _ticks(plan, points, axes.flat[0])
     figure.suptitle(plan.title, fontsize=10, x=0.02, ha="left")
     handles, names = axes.flat[0].get_legend_handles_labels()
     if len(names) > 1:
@@ -147,17 +149,19 @@ def _draw_panel(
             elinewidth=1.0,
             label=_label(plan, series),
         )
-    if plan.y_scale == "linear":
-        top = axis.get_ylim()[1]
-        if plan.over and not top > 2 * max(plan.across, default=1.0):
-            axis.margins(y=0.15)
-        else:
-            axis.set_ylim(bottom=0)
-    _ticks(plan, points, axis)
+
+
+def _limits(plan: FigurePlan, axis: Axes) -> None:
+    """From zero, unless what matters is how far from 1 something is."""
+    low, high = axis.get_ylim()
+    if plan.y_scale == "linear" and not (plan.over and high < 2 * max(plan.across, default=1.0)):
+        axis.set_ylim(-0.02 * high, high)
+    elif plan.y_scale == "linear":
+        axis.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
 def _ticks(plan: FigurePlan, points: Sequence[Point], axis: Axes) -> None:
-    """On a logarithmic axis of few values, these; and plain numbers on all."""
+    """On a logarithmic axis of few values, these; and plain numbers on all (panels share axes)."""
     plain = FuncFormatter(lambda value, _: f"{value:,g}" if value >= 1e-4 else f"{value:.0e}")
     if plan.x_scale == "log":
         values = sorted({p.x for p in points})

@@ -19,15 +19,15 @@ _START = 0.002
 
 _COPY: dict[str, Callable[[int], float]] = {
     "csps": lambda n: 30,
-    "sps": lambda n: 33,
+    "sps": lambda n: 32,
     "mf": lambda n: 15,
-    "cykas": lambda n: 20,
+    "cykas": lambda n: 18,
+    "rst": lambda n: 25 + n + 0.012 * n * n,
+    "ks": lambda n: 50 + 3 * n,
+    "newtop": lambda n: 20,
+    "pak": lambda n: 25 + 0.4 * n,
+    "bss": lambda n: 15 + 0.05 * n,
     "fifo": lambda n: 14,
-    "rst": lambda n: 25 + 1.3 * n + 0.0045 * n * n,
-    "ks": lambda n: 100 + 2 * n,
-    "newtop": lambda n: 15 + 10 * n,
-    "bss": lambda n: 20 + 0.2 * n,
-    "pak": lambda n: 25 + 0.5 * n,
 }
 
 
@@ -41,4 +41,4 @@ def seconds(config: Config) -> float:
 
 
 def _copy(n: int) -> float:
-    return 30
+    return 20

@@ -1,0 +1,127 @@
+"""`causewire watch`: follow traces that nodes are still writing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ..pipeline import PipelineError, session
+from ..pipeline.errors import reason
+from ..pipeline.watch import Settings, watch
+from .errors import CommandError
+from .output import count, duration, print_json
+from .quantities import nanoseconds
+
+__all__ = ["configure", "run"]
+
+_EPILOG = """\
+examples:
+  causewire watch traces/
+  causewire watch traces/ --window 1s --late 5s --out found/
+  causewire watch traces/ --once --json
+
+Lines that are added to .jsonl files and .parquet files that appear are taken as they come. What is
+found goes to Parquet tables below --out: violations, windows, late, quarantine; each row once, also
+if the command is stopped, or killed, and started again. docs/pipeline.md tells what is in them.
+
+exit status (with --once, or when interrupted): 0 in causal order so far, 1 violated, 2 bad input.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    add("directory", metavar="DIR", help="where nodes write their traces")
+    add("--out", metavar="DIR", help="where the tables go; default: _watch in the directory")
+    add("--window", default="10s", metavar="D", help="metrics are for windows of this length")
+    add("--late", default="10s", metavar="D", help="rows may be this late; default: 10s")
+    add(
+        "--idle", default="30s", metavar="D", help="a run has ended when nothing came for this long"
+    )
+    add("--every", default="2s", metavar="D", help="time between two batches; default: 2s")
+    add("--once", action="store_true", help="take what is there, and end")
+    add("--master", metavar="URL", help="local[4], spark://host:7077, sc://host; default: local[*]")
+    add("--json", action="store_true", help="print one JSON object at the end")
+
+
+def run(args: argparse.Namespace) -> int:
+    if not os.path.isdir(args.directory):
+        raise CommandError(f"{args.directory}: no such directory")
+    window = nanoseconds(args.window, "--window")
+    if window < 1:
+        raise CommandError("--window must be more than nothing")
+    settings = Settings(
+        window_ns=window,
+        late_ns=nanoseconds(args.late, "--late"),
+        idle_ms=max(1, nanoseconds(args.idle, "--idle") // 10**6),
+    )
+    out = Path(args.out) if args.out else Path(args.directory) / "_watch"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{out}: cannot be written: {error.strerror}") from None
+    seen: Counter[str] = Counter()
+
+    def tell(table: str, row: dict[str, Any]) -> None:
+        seen[table] += 1
+        if table == "windows":
+            seen["events"] += row["events"]
+        if not args.json:
+            print(_said(table, row), flush=True)
+
+    try:
+        _follow(args, out, settings, tell)
+    except PipelineError as error:
+        raise CommandError(str(error)) from None
+    if args.json:
+        names = ("events", "violations", "windows", "late", "quarantine")
+        print_json({name: seen[name] for name in names})
+    return 1 if seen["violations"] else 0
+
+
+def _follow(args: argparse.Namespace, out: Path, settings: Settings, tell: Any) -> None:
+    every = nanoseconds(args.every, "--every") / 1e9
+    with session(args.master) as spark:
+        if sys.stderr.isatty():
+            print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)
+        try:
+            watching = watch(
+                spark, args.directory, out, settings, every=every, once=args.once, tell=tell
+            )
+        except Exception as error:  # Py4J, gRPC and the JVM raise what they like
+            raise PipelineError(f"cannot watch {args.directory}: {reason(error)}") from None
+        try:
+            watching.query.awaitTermination()
+        except KeyboardInterrupt:
+            watching.stop()
+        except Exception as error:
+            raise PipelineError(f"watching {args.directory} failed: {reason(error)}") from None
+
+
+def _said(table: str, row: dict[str, Any]) -> str:
+    if table == "violations":
+        first = f"{row['first_origin']}:{row['first_mid']}"
+        second = f"{row['second_origin']}:{row['second_mid']}"
+        return (
+            f"VIOLATION in run {row['run']}: {row['process']} delivered {second} (seq {row['seq']})"
+            f" without {first}, which happened before it"
+        )
+    if table == "windows":
+        latency = ""
+        if row["latency_p50_ns"] is not None:
+            p50, p99 = duration(row["latency_p50_ns"]), duration(row["latency_p99_ns"])
+            latency = f", latency {p50} (p99 {p99})"
+        return (
+            f"run {row['run']} at {duration(row['start_ns'])}: {count(row['sent'], 'send')},"
+            f" {count(row['delivered'], 'delivery', 'deliveries')}{latency},"
+            f" {count(row['in_flight'], 'copy', 'copies')} in flight,"
+            f" {count(row['violations'], 'violation')}"
+        )
+    if table == "late":
+        return f"late in run {row['run']}: {row['process']}, seq {row['seq']}: {row['reason']}"
+    where = row["file"] if row["row"] is None else f"{row['file']}: row {row['row']}"
+    return f"not understood: {where}: {row['reason']}"

@@ -1,0 +1,242 @@
+"""Watching traces that are still being written: Structured Streaming.
+
+    for told in Watch(spark, "traces/", "found/").start(): ...
+
+Rows come from the source `causewire` as nodes write them, go to the state of
+their run (`live.py`), and what is found goes to four tables below a directory:
+
+    violations/   as they come, one row for each message that was overtaken
+    windows/      the metrics of each window, when it is over
+    late/         rows that came too late, or that did not fit
+    quarantine/   rows that could not be understood
+
+Each batch is written to a place of its own, `batch=N`, and written over if it is
+done again; what it reads and what it knew before is in the checkpoint. So after
+a crash each row is in the tables once.
+
+A run that has not been heard of for a while counts as ended: what still waits is
+let go, and its last windows are told.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ..trace import NAMES, Event
+from .live import LiveRun, LiveViolation, Told, Window
+from .sources import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.state import GroupState
+
+__all__ = ["LATE", "TABLES", "VIOLATIONS", "WINDOWS", "Watching", "found", "watch"]
+
+VIOLATIONS = (
+    "run string, process string, seq bigint, time_ns bigint, first_origin string, "
+    "first_mid bigint, second_origin string, second_mid bigint"
+)
+WINDOWS = (
+    "run string, start_ns bigint, events bigint, sent bigint, delivered bigint, "
+    "violations bigint, in_flight bigint, latency_mean_ns double, latency_p50_ns bigint, "
+    "latency_p99_ns bigint, latency_max_ns bigint"
+)
+LATE = "run string, process string, seq bigint, time_ns bigint, reason string"
+QUARANTINE = "file string, row bigint, reason string, text string"
+TABLES = {"violations": VIOLATIONS, "windows": WINDOWS, "late": LATE, "quarantine": QUARANTINE}
+
+_TOLD = (
+    "table string, run string, process string, seq bigint, time_ns bigint, "
+    "first_origin string, first_mid bigint, second_origin string, second_mid bigint, "
+    "start_ns bigint, events bigint, sent bigint, delivered bigint, violations bigint, "
+    "in_flight bigint, latency_mean_ns double, latency_p50_ns bigint, latency_p99_ns bigint, "
+    "latency_max_ns bigint, reason string, file string, row bigint, text string"
+)
+_COLUMNS = [part.split()[0] for part in _TOLD.split(", ")]
+_NUMBERS = ("seq", "time_ns", "lamport", "mid", "payload_bytes", "metadata_bytes")
+_NOBODY = ""
+"""The run of rows that could not be understood."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to wait, in nanoseconds of the trace or of our own clock."""
+
+    window_ns: int = 10_000_000_000
+    late_ns: int = 10_000_000_000
+    idle_ms: int = 30_000
+
+
+def _rows_of(run: str, told: Iterable[Told]) -> Iterator[dict[str, Any]]:
+    """What was found, as rows of one table."""
+    for item in told:
+        row: dict[str, Any] = {"run": run, **item._asdict()}
+        if isinstance(item, LiveViolation):
+            row["table"] = "violations"
+            row["first_origin"], row["first_mid"] = row.pop("first")
+            row["second_origin"], row["second_mid"] = row.pop("second")
+        elif isinstance(item, Window):
+            row["table"] = "windows"
+        else:
+            row["table"] = "late"
+        yield row
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """With objects for values: numbers of nanoseconds do not fit into floats."""
+    return pd.DataFrame(
+        {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in _COLUMNS}
+    )
+
+
+def events_in(rows: pd.DataFrame) -> Iterator[Event]:
+    """Rows of the stream as events."""
+    columns = [rows[name].tolist() for name in NAMES]
+    for values in zip(*columns, strict=True):
+        fields = dict(zip(NAMES, values, strict=True))
+        for name in _NUMBERS:
+            fields[name] = None if fields[name] is None else int(fields[name])
+        peers = fields["peers"]
+        fields["peers"] = () if peers is None else tuple(peers)
+        yield Event(**fields)
+
+
+def _step(
+    settings: Settings,
+) -> Callable[[Any, Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
+    """What is done for a run in a batch: its state is stored in between, as bytes."""
+
+    def step(key: Any, rows: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        if key[0] == _NOBODY:
+            for part in rows:
+                yield _frame(_refused(part))
+            return
+        live = LiveRun(settings.late_ns, settings.window_ns)
+        if state.exists:
+            (stored,) = state.get
+            live = pickle.loads(stored)
+        told: list[Told] = []
+        if state.hasTimedOut:  # nothing has come for a while
+            told += live.advance(ended=True)
+        else:
+            told += live.add(event for part in rows for event in events_in(part))
+            told += live.advance()
+            state.setTimeoutDuration(settings.idle_ms)
+        state.update((pickle.dumps(live),))
+        yield _frame(list(_rows_of(key[0], told)))
+
+    return step
+
+
+def _refused(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows for the quarantine."""
+    result: list[dict[str, Any]] = rows[["file", "row", "reason", "text"]].to_dict("records")
+    for row in result:
+        row["row"] = None if row["row"] is None else int(row["row"])
+        row["table"] = "quarantine"
+    return result
+
+
+def found(rows: DataFrame, settings: Settings) -> DataFrame:
+    """What there is to tell of a stream of rows of the source, shown `all`."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    named = f.when(f.col("reason").isNull(), f.col("run")).otherwise(_NOBODY)
+    # As text: pandas would make floats of numbers where one is missing.
+    keyed = rows.withColumns(
+        {"run": named, **{name: f.col(name).cast("string") for name in (*_NUMBERS, "row")}}
+    )
+    return keyed.groupBy("run").applyInPandasWithState(
+        _step(settings),
+        outputStructType=_TOLD,
+        stateStructType="live binary",
+        outputMode="append",
+        timeoutConf=GroupStateTimeout.ProcessingTimeTimeout,
+    )
+
+
+Tell = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass
+class Watching:
+    """A query that runs."""
+
+    query: StreamingQuery
+
+    def stop(self) -> None:
+        """End it after the batch at hand; the checkpoint knows how far it came."""
+        self.query.stop()
+
+
+def watch(
+    spark: SparkSession,
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    settings: Settings | None = None,
+    *,
+    every: float = 2.0,
+    once: bool = False,
+    tell: Tell | None = None,
+) -> Watching:
+    """Follow the traces in a directory; `tell` is told each row as it is written.
+
+    `every` is the time between batches in seconds. With `once`, what is there is
+    taken, and the query ends by itself; a later one goes on from there.
+    """
+    register(spark)
+    out = Path(out)
+    stream = spark.readStream.format("causewire").option("show", "all").load(os.fspath(source))
+
+    def write(frame: DataFrame, batch: int) -> None:
+        _write(frame, batch, out, tell)
+
+    writer = (
+        found(stream, settings or Settings())
+        .writeStream.foreachBatch(write)
+        .outputMode("append")
+        .option("checkpointLocation", str(out / "_checkpoint"))
+        .queryName(f"causewire watch {os.fspath(source)}")
+    )
+    writer = (
+        writer.trigger(availableNow=True)
+        if once
+        else writer.trigger(processingTime=f"{every} seconds")
+    )
+    return Watching(writer.start())
+
+
+def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> None:
+    """One batch into its place in each table; the same again if it is done again."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from .tasks import arrow_of
+
+    rows = frame.toArrow()
+    for table, schema in TABLES.items():
+        place = out / table / f"batch={batch:08}"
+        shutil.rmtree(place, ignore_errors=True)
+        mine = rows.filter(pa.compute.equal(rows["table"], table))
+        if mine.num_rows == 0:
+            continue
+        wanted = arrow_of(schema)
+        mine = mine.select(wanted.names).cast(wanted)
+        mine = mine.sort_by([(name, "ascending") for name in wanted.names])
+        place.mkdir(parents=True, exist_ok=True)
+        partial = place / ".part.parquet.partial"
+        pq.write_table(mine, partial)
+        os.replace(partial, place / "part.parquet")
+        if tell is not None:
+            for row in mine.to_pylist():
+                tell(table, row)

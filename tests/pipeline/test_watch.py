@@ -1,0 +1,279 @@
+"""Watching: rows as they come, each once, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import sys
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
+from random_traces import random_run
+
+from causewire.check import check
+from causewire.pipeline.live import (
+    NO_SEND,
+    SEND_TOO_LATE,
+    TOO_LATE,
+    WINDOW_TOLD,
+    LateRow,
+    LiveRun,
+    LiveViolation,
+    Window,
+)
+from causewire.pipeline.watch import Settings, watch
+from causewire.trace import Event, open_writer, write_trace
+
+# -- one run, without Spark ------------------------------------------------------------
+
+
+def timed(seed, steps=80, causal=False):
+    events = random_run(random.Random(seed), "r", causal=causal, steps=steps)
+    return [e._replace(time_ns=k * 1000) for k, e in enumerate(events)]
+
+
+def shown(told, kind):
+    return [item for item in told if isinstance(item, kind)]
+
+
+def firsts(report):
+    """Each message that was overtaken, and where and by whom it was first."""
+    return {(v.process, v.seq, tuple(v.first), tuple(v.second)) for v in report.examples}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_same_violations_as_the_check_in_any_order_within_the_bound(seed):
+    """Rows come out of order, in pieces, and the state is stored in between."""
+    events = timed(seed)
+    rng = random.Random(seed)
+    arrivals = sorted(events, key=lambda e: e.time_ns + rng.randint(0, 8000))
+    live = LiveRun(bound_ns=10_000, window_ns=20_000)
+    told, at = [], 0
+    while at < len(arrivals):
+        to = at + rng.randint(1, 20)
+        told += live.add(arrivals[at:to])
+        told += live.advance()
+        live = pickle.loads(pickle.dumps(live))
+        at = to
+    told += live.advance(ended=True)
+    wanted = check(events, examples=10_000)
+    found = {(v.process, v.seq, v.first, v.second) for v in shown(told, LiveViolation)}
+    # Concurrent rows may go in another order: other deliveries may be the first
+    # to overtake a message, but the messages are the same.
+    assert {first for *_, first, _ in found} == {first for *_, first, _ in firsts(wanted)}
+    assert shown(told, LateRow) == []
+    assert live.pending == 0
+    windows = shown(told, Window)
+    assert [w.start_ns for w in windows] == sorted({w.start_ns for w in windows})
+    assert sum(w.events for w in windows) == len(events)
+    assert sum(w.sent for w in windows) == wanted.messages
+    assert sum(w.delivered for w in windows) == sum(e.kind == "deliver" for e in events)
+    assert sum(w.violations for w in windows) == len(found)
+    assert windows[-1].in_flight == wanted.undelivered
+
+
+def row(kind, process, seq, time, origin=None, mid=None, *peers):
+    return Event("r", process, seq, time, None, kind, origin, mid, peers)
+
+
+def test_nothing_goes_before_the_bound_has_passed():
+    live = LiveRun(bound_ns=100, window_ns=1000)
+    assert live.add([row("send", "a", 0, 50, "a", 1, "b")]) == []
+    assert live.advance() == []
+    assert live.pending == 1
+    live.add([row("tick", "b", 0, 149)])
+    live.advance()
+    assert live.pending == 2
+    live.add([row("tick", "c", 0, 150)])
+    live.advance()
+    assert live.pending == 2
+
+
+def test_rows_beyond_the_bound_are_counted():
+    live = LiveRun(bound_ns=10, window_ns=100)
+    live.add([row("send", "a", 1, 5, "a", 2, "b"), row("tick", "a", 2, 500)])
+    (window,) = shown(live.advance(), Window)
+    assert (window.start_ns, window.sent, window.in_flight) == (0, 1, 1)
+    assert live.add([row("send", "a", 0, 4, "a", 1, "b")]) == [LateRow("a", 0, 4, TOO_LATE)]
+    # In order, but the window was told: checked, not measured.
+    live.add([row("deliver", "b", 0, 50, "a", 2)])
+    assert live.advance() == [LateRow("b", 0, 50, WINDOW_TOLD)]
+    assert live.advance(ended=True)[-1].in_flight == 0
+
+
+def test_a_delivery_does_not_wait_for_its_send_for_ever():
+    live = LiveRun(bound_ns=10, window_ns=100)
+    live.add([row("deliver", "b", 0, 50, "a", 1), row("tick", "c", 0, 60)])
+    assert live.advance() == [LateRow("b", 0, 50, NO_SEND)]
+    live.add([row("send", "a", 0, 40, "a", 1, "b"), row("tick", "c", 1, 90)])
+    assert live.advance() == [LateRow("a", 0, 40, SEND_TOO_LATE)]
+    assert live.advance(ended=True)[-1].in_flight == 0
+
+
+def test_what_waits_for_one_who_has_time_is_no_cycle():
+    """b waits for a, who waits for c, whose clock is ahead."""
+    live = LiveRun(bound_ns=0, window_ns=10**6)
+    live.add(
+        [
+            row("send", "c", 0, 900, "c", 1, "a"),
+            row("deliver", "a", 0, 100, "c", 1),
+            row("send", "a", 1, 101, "a", 1, "b"),
+            row("deliver", "b", 0, 102, "a", 1),
+        ]
+    )
+    live.latest = 500
+    assert live.advance() == []
+    assert live.pending == 4
+    live.add([row("tick", "d", 0, 1000)])
+    assert live.advance() == []
+    assert live.pending == 0
+
+
+def test_a_cycle_does_not_stop_the_others():
+    live = LiveRun(bound_ns=0, window_ns=100)
+    live.add(
+        [
+            row("deliver", "a", 0, 1, "b", 1),
+            row("send", "a", 1, 2, "a", 1, "b"),
+            row("deliver", "b", 0, 3, "a", 1),
+            row("send", "b", 1, 4, "b", 1, "a"),
+            row("tick", "c", 0, 5),
+        ]
+    )
+    told = live.advance(ended=True)
+    assert {item.reason for item in shown(told, LateRow)} == {NO_SEND, SEND_TOO_LATE}
+    assert live.pending == 0
+
+
+def test_state_does_not_grow_with_the_run():
+    def size(rounds):
+        live = LiveRun(bound_ns=10, window_ns=100)
+        for k in range(rounds):
+            live.add(
+                [
+                    row("send", "a", k, 20 * k, "a", k + 1, "b"),
+                    row("deliver", "b", k, 20 * k + 1, "a", k + 1),
+                ]
+            )
+            live.advance()
+        return len(pickle.dumps(live))
+
+    assert size(300) < size(20) * 1.2
+
+
+# -- the whole, with Spark ------------------------------------------------------------------
+
+FAST = Settings(window_ns=20_000, late_ns=15_000, idle_ms=1)
+
+
+def tables(out):
+    """Everything that was written, as plain rows."""
+    found = {}
+    for name in ("violations", "windows", "late", "quarantine"):
+        place = out / name
+        found[name] = []
+        if place.is_dir():
+            files = [str(file) for file in sorted(place.rglob("*.parquet"))]
+            found[name] = ds.dataset(files).to_table().to_pylist() if files else []
+    return found
+
+
+def once(spark, traces, out):
+    """Take what is there, twice: the second time, nothing comes any more."""
+    told = []
+    watching = watch(
+        spark, traces, out, FAST, once=True, tell=lambda table, row: told.append((table, row))
+    )
+    watching.query.awaitTermination()
+    return told
+
+
+def test_files_that_grow_and_appear_through_restarts(spark, tmp_path):
+    """Three nodes write; the query is stopped and started again between the parts."""
+    events = [e for e in timed(3, steps=120) if e.process in ("p0", "p1", "p2", "p3", "p4")]
+    traces, out = tmp_path / "traces", tmp_path / "found"
+    traces.mkdir()
+    names = sorted({e.process for e in events})
+    writers = {name: open_writer(traces / f"{name}.jsonl", live=True) for name in names[1:]}
+    half = len(events) // 2
+    for part in range(2):
+        mine = events[part * half : half if part == 0 else None]
+        for event in mine:
+            if event.process in writers:
+                writers[event.process].write(event)
+        for writer in writers.values():
+            writer.flush()
+        quiet = [e for e in mine if e.process == names[0]]
+        if quiet:
+            write_trace(traces / f"{names[0]}-{part}.parquet", quiet)
+        if part == 0:
+            with (traces / f"{names[1]}.jsonl").open("ab") as file:
+                file.write(b"half a li")
+            (traces / "more.jsonl").write_text('not json\n{"run": "r"}\n')
+        once(spark, traces, out)
+        if part == 0:
+            path = traces / f"{names[1]}.jsonl"
+            path.write_bytes(path.read_bytes().removesuffix(b"half a li"))
+    for writer in writers.values():
+        writer.close()
+    # Somebody else's row, much later, moves the watermark past all of them.
+    write_trace(
+        traces / "last.parquet", [Event("r", "clock", 0, 10**9, None, "tick", None, None, ())]
+    )
+    once(spark, traces, out)
+    found = tables(out)
+    wanted = check(events, examples=10_000)
+    assert wanted.violations > 0
+    assert {(v["first_origin"], v["first_mid"]) for v in found["violations"]} == {
+        tuple(v.first) for v in wanted.examples
+    }
+    assert len(found["violations"]) == len(wanted.examples)
+    assert found["late"] == []
+    assert sorted(w["start_ns"] for w in found["windows"]) == sorted(
+        {w["start_ns"] for w in found["windows"]}
+    )
+    assert sum(w["events"] for w in found["windows"]) in (len(events), len(events) + 1)
+    assert sum(w["sent"] for w in found["windows"]) == wanted.messages
+    reasons = sorted((Path(q["file"]).name, q["row"], q["reason"]) for q in found["quarantine"])
+    assert reasons == [
+        ("more.jsonl", 1, "not a JSON object"),
+        ("more.jsonl", 2, "has no process"),
+    ]
+
+
+def test_a_batch_that_is_done_again_is_there_once(spark, tmp_path):
+    """The commit of the last batch is lost, as in a crash right before it."""
+    events = timed(3, steps=60)
+    traces, out = tmp_path / "traces", tmp_path / "found"
+    traces.mkdir()
+    write_trace(traces / "a.parquet", [*events, Event("r", "clock", 0, 10**9, None, "tick")])
+    once(spark, traces, out)
+    before = tables(out)
+    assert before["violations"]
+    commits = sorted(
+        (file for file in (out / "_checkpoint" / "commits").iterdir() if file.name.isdigit()),
+        key=lambda file: int(file.name),
+    )
+    for file in commits[-1:]:
+        file.unlink()
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    once(spark, traces, out)
+    assert tables(out) == before
+
+
+def test_json_lines_of_violations(tmp_path):
+    """What is told can be printed as it is."""
+    live = LiveRun(bound_ns=0, window_ns=100)
+    live.add(
+        [
+            row("send", "a", 0, 1, "a", 1, "b"),
+            row("send", "a", 1, 2, "a", 2, "b"),
+            row("deliver", "b", 0, 3, "a", 2),
+        ]
+    )
+    (violation,) = shown(live.advance(ended=True), LiveViolation)
+    assert json.loads(json.dumps(violation._asdict()))["first"] == ["a", 1]
