@@ -69,14 +69,18 @@ class Spec:
         return due
 
     def waits(self) -> dict[Copy, set[tuple[str, int]]]:
-        """For each copy that has not left, the permits that it waits for."""
+        """For each copy that has not left, the permits that it waits for.
+
+        The last of each sender: permits are cumulative.
+        """
         return {
             (mid, to): {
-                (source, number)
-                for source, number in past - self.permitted
+                (source, max(number for name, number in missing if name == source))
+                for source, _ in missing
                 if self.rule == "csps" or source != to
             }
             for mid, names, past in self.sends
+            for missing in [past - self.permitted]
             for to in names
             if (mid, to) not in self.released
         }

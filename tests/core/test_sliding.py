@@ -45,8 +45,10 @@ def test_array_refuses_what_is_outside_the_window(dead: int) -> None:
     array.remove()
     with pytest.raises(IndexError):
         array.peek()
-    with pytest.raises(KeyError):
+    with pytest.raises(IndexError):
         array.remove()
+    with pytest.raises(IndexError):
+        array[array.next] = 0
 
 
 def test_array_elements_can_be_replaced_and_copies_are_independent() -> None:
@@ -115,7 +117,7 @@ def test_map_refuses_a_key_twice_and_indexes_outside() -> None:
 def _bytes(sliding: SlidingArray[int] | SlidingMap[int]) -> int:
     """Size of the containers, elements not included."""
     if isinstance(sliding, SlidingArray):
-        return sys.getsizeof(sliding)
+        return sys.getsizeof(sliding.at)
     return sys.getsizeof(sliding._index) + sys.getsizeof(sliding._keys)
 
 

@@ -78,13 +78,13 @@ class Csps(HybridEndpoint):
         self._send_buffer: deque[Held] = deque()
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
-        if not isinstance(to, str) or to == self.me or not to:
+        if to.__class__ is not str or not to or to == self.me:
             return self._send_to(to, payload)
         mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
         pid = peer.sent
         peer.sent = mid
-        if self._missing:
+        if self._missing.at:
             self._hold(Held(self._missing.next, mid, ((to, pid),), payload))
             return mid
         if self._oldest == mid:
@@ -185,12 +185,10 @@ class Csps(HybridEndpoint):
     # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
-        permits = [(k, Wait("permit", *permit)) for permit, k in self._still_missing()]
-        here = [
-            Blocked(self.me, mid, name, "sender", tuple(wait for k, wait in permits if k < per))
-            for per, mid, copies, _ in self._send_buffer
-            for name, _ in copies
-        ]
+        here = []
+        for per, mid, copies, _ in self._send_buffer:
+            waits = tuple([Wait("permit", *wait) for wait in sorted(self._waits(per).items())])
+            here += [Blocked(self.me, mid, name, "sender", waits) for name, _ in copies]
         return here + super().blocked()
 
     def footprint(self) -> Footprint:
@@ -202,7 +200,9 @@ class Csps(HybridEndpoint):
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
-        held = tuple([(self._rank(held.per), held[1:]) for held in self._send_buffer])
+        held = tuple(
+            [(frozenset(self._waits(held.per).items()), held[1:]) for held in self._send_buffer]
+        )
         return (super()._state(), self._oldest, tuple(self._unacked), held)
 
     def _copy_into(self, twin: Self) -> None:

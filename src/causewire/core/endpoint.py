@@ -198,7 +198,8 @@ Outgoing: TypeAlias = tuple[str, Packet]
 def destinations(to: str | Collection[str]) -> tuple[str, ...]:
     """The processes named by `to`, each once and in the order of their names.
 
-    Sorted, because a set has no order that two runs of Python agree on.
+    Sorted, because a set has no order that two runs of Python agree on; and plain
+    strings, which members of a `StrEnum`, say, are not.
     """
     if isinstance(to, str):
         names = {to}
@@ -213,7 +214,7 @@ def destinations(to: str | Collection[str]) -> tuple[str, ...]:
         raise LocalProtocolError("a message needs at least one destination")
     if not all(isinstance(name, str) and name for name in names):
         raise LocalProtocolError(f"destinations must be names (non-empty strings), not {to!r}")
-    return tuple(sorted(names))
+    return tuple(sorted(map(str.__str__, names)))
 
 
 class Endpoint(ABC):

@@ -47,7 +47,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from itertools import count, repeat
 from typing import Any, Self
 
 from .endpoint import (
@@ -177,7 +176,11 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
     def receive(self, source: str, packet: Packet) -> None:
         kind = packet.__class__
         if kind is Message:
-            self._receive_message(source, packet)
+            peer = self._peers.get(source)
+            if peer is not None and packet[2] == peer.delivered and not peer.early:
+                self._accept(source, peer, packet)  # next in order, and nothing behind it
+            else:
+                self._receive_message(source, packet)
         elif kind is Ack:
             if self._receive_ack(source, packet[1]):
                 self._acks_came(source)
@@ -198,7 +201,9 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         peer.delivered = mid
         if message[4] and mid > peer.permit:
             missing = self._missing
-            missing[missing.first + len(missing)] = (source, mid)
+            k = missing.next
+            missing.at[k] = (source, mid)
+            missing.next = k + 1
         self._acks[source] = mid
         if self.on_delivery is None:
             self._deliveries.append(_new(Delivery, (source, mid, message[3])))
@@ -209,9 +214,8 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         return _new(Message, ("msg", mid, pid, payload, per))
 
     def _accept_run(self, source: str, peer: HybridPeer, mids: Sequence[int], per: bool) -> None:
-        if per:
-            flagged = zip(repeat(source), [mid for mid in mids if mid > peer.permit])
-            self._missing.update(zip(count(self._missing.next), flagged))
+        if per and mids[-1] > peer.permit:
+            self._missing.add((source, mids[-1]))  # nothing was sent between them
 
     def _receive_permit(self, source: str, mid: int) -> None:
         """All up to `mid` is permitted, what has not arrived yet included."""
@@ -223,18 +227,19 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
             return
         peer.permit = mid
         missing = self._missing
-        if missing:
+        at = missing.at
+        if at:
             k = missing.first
-            sender, delivered = missing[k]
-            if sender == source:
+            sender, delivered = at[k]
+            if sender == source and delivered <= mid:
                 peers = self._peers
                 while delivered <= peers[sender].permit:
-                    del missing[k]
+                    del at[k]
                     k += 1
-                    if not missing:
+                    if not at:
                         missing.slide(k)
                         break
-                    sender, delivered = missing[k]
+                    sender, delivered = at[k]
                 missing.first = k
         if self._held:
             self._permits_came()
@@ -251,7 +256,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     def retransmit(self) -> None:
         super().retransmit()
-        askers = dict.fromkeys([name for (name, _), _ in self._still_missing()])
+        askers = sorted(self._waits())
         self._packets.extend([(name, Ask(self._peers[name].delivered)) for name in askers])
 
     def take_packets(self) -> list[Outgoing]:
@@ -259,13 +264,11 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         self._packets = []
         acks = self._acks
         if acks:
-            for name, mid in acks.items():
-                packets.append((name, _new(Ack, ("ack", mid))))
+            packets += [(name, _new(Ack, ("ack", mid))) for name, mid in acks.items()]
             self._acks = {}
         permits = self._permits
         if permits:
-            for name, mid in permits.items():
-                packets.append((name, _new(Permit, ("permit", mid))))
+            packets += [(name, _new(Permit, ("permit", mid))) for name, mid in permits.items()]
             self._permits = {}
         return packets
 
@@ -273,7 +276,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     @property
     def idle(self) -> bool:
-        return not (self._held or self._permits or self._missing) and super().idle
+        return not (self._held or self._permits or self._missing.at) and super().idle
 
     def footprint(self) -> Footprint:
         state = 3 + sum(1 + peer.footprint() for peer in self._peers.values())
@@ -283,7 +286,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     def _state(self) -> Hashable:
         due = frozenset(self._permits.items())
-        return (super()._state(), due, tuple([permit for permit, _ in self._still_missing()]))
+        return (super()._state(), due, frozenset(self._waits().items()))
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
@@ -291,15 +294,15 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         twin._missing = self._missing.copy()
         twin._permits = self._permits.copy()
 
-    def _still_missing(self) -> list[tuple[MissingPermit, int]]:
-        """The permits that are missing, and their indexes, oldest first."""
-        peers = self._peers
-        return [(each, k) for k, each in self._missing.items() if each[1] > peers[each[0]].permit]
+    def _waits(self, per: int | None = None) -> dict[str, int]:
+        """The permits that are missing before index `per`, or at all.
 
-    def _rank(self, per: int) -> int:
-        """How many missing permits come before index `per`.
-
-        Indexes count all permits there ever were, which is of no consequence;
-        what matters of them, and so what counts as state, is this.
+        The last of each sender, as it covers those before it: which is all that
+        matters of what a message waits for, so this is what counts as state, and
+        what people are told.
         """
-        return sum(k < per for _, k in self._still_missing())
+        waits = {}
+        for k, (sender, mid) in self._missing.items():
+            if (per is None or k < per) and mid > self._peers[sender].permit:
+                waits[sender] = mid
+        return waits

@@ -25,7 +25,7 @@ thrown away then.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Generic, NoReturn, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 __all__ = ["IndexedSlidingMap", "SlidingArray", "SlidingMap"]
 
@@ -36,29 +36,25 @@ _LARGE = 256
 """A table of this size is worth throwing away when it has run empty."""
 
 
-class SlidingArray(dict[int, E]):
-    """Elements at the indexes `first` to `next` - 1; a dict with just these keys.
+class SlidingArray(Generic[E]):
+    """Elements at the indexes `first` to `next` - 1.
 
-    Being a dict, it can be used as one where time matters: assigning to `next`
-    adds, assigning to another index replaces, and a window that is moved by hand,
-    by deletions from its front, is put right by `slide`.
+    Where time matters a protocol uses the dict `at` itself, which has just these
+    keys: replaces an element by assigning to its index, and moves the window by
+    hand, by deletions from its front, which `slide` puts right.
     """
 
-    __slots__ = ("_emptied", "first")
+    __slots__ = ("_emptied", "at", "first", "next")
 
     def __init__(self, first: int = 0) -> None:
-        super().__init__()
-        self.first = first
-        self._emptied = first
-
-    @property
-    def next(self) -> int:
-        return self.first + len(self)
+        self.at: dict[int, E] = {}
+        self.first = self.next = self._emptied = first
 
     def add(self, element: E) -> int:
         """Append; returns the index of the element."""
-        k = self.first + len(self)
-        self[k] = element
+        k = self.next
+        self.at[k] = element
+        self.next = k + 1
         return k
 
     def peek(self) -> E:
@@ -66,32 +62,49 @@ class SlidingArray(dict[int, E]):
         return self[self.first]
 
     def remove(self) -> E:
-        """Remove the oldest element and return it; KeyError if there is none."""
-        element = self.pop(self.first)
+        """Remove the oldest element and return it; IndexError if there is none."""
+        element = self[self.first]
+        del self.at[self.first]
         self.slide(self.first + 1)
         return element
 
     def slide(self, first: int) -> None:
         """Elements before `first` have been deleted: the window starts there now."""
         self.first = first
-        if not self:
+        if first == self.next:
             if first - self._emptied > _LARGE:
-                self.clear()
+                self.at = {}
             self._emptied = first
 
-    def __missing__(self, k: int) -> NoReturn:
-        raise IndexError(f"{k} is outside the window {self.first}..{self.next - 1}")
+    def __getitem__(self, k: int) -> E:
+        try:
+            return self.at[k]
+        except KeyError:
+            outside = f"{k} is outside the window {self.first}..{self.next - 1}"
+            raise IndexError(outside) from None
+
+    def __setitem__(self, k: int, element: E) -> None:
+        self[k]  # must be there
+        self.at[k] = element
 
     @property
     def size(self) -> int:
-        return len(self)
+        return self.next - self.first
 
-    def __iter__(self) -> Iterator[E]:  # type: ignore[override]
-        return iter(self.values())
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __iter__(self) -> Iterator[E]:
+        return iter(self.at.values())
+
+    def items(self) -> Iterator[tuple[int, E]]:
+        """Indexes and elements, oldest first."""
+        return iter(self.at.items())
 
     def copy(self) -> Self:
         twin = type(self)(self.first)
-        twin.update(self.items())
+        twin.at = self.at.copy()
+        twin.next = self.next
         return twin
 
     def __repr__(self) -> str:

@@ -107,7 +107,7 @@ class Sps(HybridEndpoint):
     # -- causal sends ---------------------------------------------------------
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
-        if not isinstance(to, str) or to == self.me or not to:
+        if to.__class__ is not str or not to or to == self.me:
             return self._send_to(to, payload)
         mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
@@ -121,10 +121,11 @@ class Sps(HybridEndpoint):
             if self._lacks == to:
                 self._u2 = mid + 1
                 flag = False
-        if self._missing:
+        if self._missing.at:
             self._hold(mid, Held((to,), {to: pid}, self._missing.next, payload))
             return mid
-        buffer[mid] = to
+        buffer.at[mid] = to
+        buffer.next = mid + 1
         if not flag:
             peer.granted = mid
         message = _new(Message, ("msg", mid, pid, payload, flag))
@@ -149,7 +150,7 @@ class Sps(HybridEndpoint):
 
     def _hold(self, mid: int, held: Held) -> None:
         """Put a message into the buffer, and let go what may leave of it at once."""
-        self._buffer[mid] = held
+        self._buffer.add(held)
         if not self._held:
             self._m1 = self._m2 = mid
         self._held += len(held.pids)
@@ -225,18 +226,21 @@ class Sps(HybridEndpoint):
     def _acks_came(self, source: str) -> None:
         """Drop what is acked by all from the front of u, and grant what follows."""
         buffer, peers = self._buffer, self._peers
+        at = buffer.at
         mid = buffer.first
         # An ack covers what is oldest to its sender, so the oldest of all, if
         # that is for it.
-        entry: str | Held | None = buffer[mid]
-        if self._one_fewer(source) if self._waiting else entry == source:
-            if entry.__class__ is Held:
-                self._permit_all(entry, mid)
+        entry: Any = at[mid]
+        if entry == source or (self._waiting and self._one_fewer(source, entry, mid)):
             while True:
-                del buffer[mid]
+                del at[mid]
                 mid += 1
-                entry = buffer.get(mid)
-                if isinstance(entry, str):
+                if not at:
+                    buffer.slide(mid)
+                    self._u2 = mid
+                    return
+                entry = at[mid]
+                if entry.__class__ is str:
                     peer = peers[entry]
                     if peer.acked < mid:  # the receiver of the oldest is permitted to tell
                         self._lacks = entry
@@ -246,33 +250,36 @@ class Sps(HybridEndpoint):
                             self._u2 = mid + 1
                         break
                     if peer.granted < mid:
-                        self._grant(entry, mid)
-                elif entry is None or self._lacks_any(entry, mid):
-                    buffer.slide(mid)
+                        peer.granted = self._permits[entry] = mid
+                elif self._lacks_any(entry, mid):
+                    buffer.first = mid
                     self._u2 = max(self._u2, mid)
                     break
                 else:
                     self._permit_all(entry, mid)
-        lacks = self._lacks
         u2 = self._u2
-        if u2 <= self._mid and lacks is not None:
-            entry = buffer[u2]  # most often a unicast to another, and not acked
-            if entry == lacks or not isinstance(entry, str) or peers[entry].acked >= u2:
-                self._advance_u2(lacks)
+        if u2 < buffer.next and self._lacks is not None:
+            entry = at[u2]  # most often a unicast to another, and not acked
+            if entry == self._lacks or entry.__class__ is not str or peers[entry].acked >= u2:
+                self._advance_u2(self._lacks)
 
-    def _one_fewer(self, source: str) -> bool:
+    def _one_fewer(self, source: str, held: Any, mid: int) -> bool:
         """The oldest message is a multicast: whether it is acked by all now."""
         waiting = self._waiting
         waiting.discard(source)
         if len(waiting) == 1:
             self._lacks = next(iter(waiting))
+        elif not waiting:
+            self._permit_all(held, mid)
         return not waiting
 
     def _lacks_any(self, held: Held, mid: int) -> bool:
-        """Whether a multicast that becomes the oldest lacks anybody, and whom."""
-        self._waiting = waiting = {n for n in held.names if self._peers[n].acked < mid}
-        self._lacks = next(iter(waiting)) if len(waiting) == 1 else None
-        return bool(waiting)
+        """Whether what becomes the oldest lacks anybody, and whom."""
+        lacking = {n for n in held.names if self._peers[n].acked < mid}
+        self._lacks = next(iter(lacking)) if len(lacking) == 1 else None
+        if len(held.names) > 1:
+            self._waiting = lacking
+        return bool(lacking)
 
     def _permit_all(self, held: Any, mid: int) -> None:
         for name in held.names:
@@ -318,13 +325,13 @@ class Sps(HybridEndpoint):
     # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
-        permits = [(k, Wait("permit", *permit)) for permit, k in self._still_missing()]
         here: list[Blocked] = []
-        for mid, held in enumerate(self._buffer, self._buffer.first):
+        for mid, held in self._buffer.items():
             if isinstance(held, Held):
+                permits = [Wait("permit", *wait) for wait in sorted(self._waits(held.per).items())]
                 for name in held.pids:
-                    waits = (wait for k, wait in permits if k < held.per and wait.peer != name)
-                    here.append(Blocked(self.me, mid, name, "sender", tuple(waits)))
+                    waits = tuple([wait for wait in permits if wait.peer != name])
+                    here.append(Blocked(self.me, mid, name, "sender", waits))
         return here + super().blocked()
 
     def footprint(self) -> Footprint:
@@ -346,7 +353,8 @@ class Sps(HybridEndpoint):
     def _held_state(self, held: Held) -> Hashable:
         if not held.pids:
             return held.names
-        return (held.names, frozenset(held.pids.items()), self._rank(held.per), held.payload)
+        waits = frozenset(self._waits(held.per).items())
+        return (held.names, frozenset(held.pids.items()), waits, held.payload)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
@@ -354,6 +362,6 @@ class Sps(HybridEndpoint):
         twin._lacks = self._lacks
         twin._waiting = self._waiting.copy()
         twin._buffer = buffer = self._buffer.copy()
-        for mid, entry in enumerate(self._buffer, buffer.first):
+        for mid, entry in self._buffer.items():
             if isinstance(entry, Held):
                 buffer[mid] = entry.copy()
