@@ -53,7 +53,9 @@ class Cluster:
             "SPARK_LOCAL_DIRS": str(place / "local"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_WORKER_DIR": str(place / "work"),
+            "TMPDIR": str(place / "tmp"),
         }
+        (place / "tmp").mkdir()
         self._processes: list[subprocess.Popen[bytes]] = []
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -100,14 +102,15 @@ class Cluster:
         _kill(self._processes.pop())
 
     def run(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Start `python arguments...` as a program that may use the cluster."""
+        """Start `python arguments...`, a program that may use the cluster."""
         return subprocess.Popen(
             [sys.executable, *arguments],
             env=self.environment | environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def close(self) -> None:

@@ -1,24 +1,35 @@
-"""The same rows wherever a sweep runs, whatever dies on the way."""
+"""The same rows and the same verdict wherever it runs, whatever dies on the way."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from program import LIMITS
 
 import causewire
+from causewire.check import check
+from causewire.pipeline.check import check_paths
 from causewire.pipeline.sweep import read_experiment, sweep
+from causewire.sim import Config, simulate
+from causewire.trace import open_writer
 
 if TYPE_CHECKING:
     from conftest import Cluster
     from pyspark.sql import SparkSession
 
 EXPERIMENT = """
-seeds = 5
+seeds = 4
 [settings]
 messages = 3000
 [vary]
@@ -26,22 +37,98 @@ protocol = ["csps", "mf", "rst"]
 processes = [5, 10]
 """
 
-PROGRAM = """
-import sys
-from causewire.pipeline import session
-from causewire.pipeline.sweep import read_experiment, sweep
 
-def where(batches):
-    import causewire, pyarrow
-    for _ in batches:
-        yield pyarrow.RecordBatch.from_pydict({"file": [causewire.__file__]})
+class Program:
+    """A program that has a Spark session of its own, and is told what to do with it."""
 
-master, experiment, *outs = sys.argv[1:]
-with session(master) as spark:
-    print(spark.range(1).mapInArrow(where, "file string").collect(), flush=True)
-    for out in outs:
-        print(sweep(spark, read_experiment(experiment), out).to_dict(), flush=True)
-"""
+    def __init__(self, cluster: Cluster, master: str, **environment: str) -> None:
+        file = Path(__file__).with_name("program.py")
+        self._process = cluster.run(str(file), master, **environment)
+
+    def ask(self, *command: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, self._process.communicate()[1]
+        return json.loads(line)
+
+    def does(self, *command: Any) -> Any:
+        self.ask(*command)
+        return self.answer()
+
+    def reaches(self, condition: Callable[[], bool]) -> None:
+        """Wait for something that it is about to do."""
+        end = time.monotonic() + 120
+        while not condition():
+            assert self._process.poll() is None, self._process.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """It ends at once, and its Java with it."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+    def close(self) -> None:
+        """It ends in peace, and has complained of nothing."""
+        try:
+            out, err = self._process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+        assert (self._process.returncode, out, err) == (0, "", "")
+
+
+@pytest.fixture(scope="module")
+def alone(cluster: Cluster) -> Iterator[Program]:
+    """A program with one core."""
+    program = Program(cluster, "local[1]")
+    yield program
+    program.close()
+
+
+@pytest.fixture(scope="module")
+def many(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """A program on the cluster, from a copy of the package that executors do not have."""
+    copy = tmp_path_factory.mktemp("copy") / "causewire"
+    shutil.copytree(Path(causewire.__file__).parent, copy)
+    (copy / "new.py").write_text("# not there\n")
+    program = Program(cluster, cluster.master, PYTHONPATH=str(copy.parent))
+    yield program
+    program.close()
+
+
+def test_executors_get_the_package_that_the_program_has(alone: Program, many: Program) -> None:
+    many.ask("where")
+    (installed,) = alone.does("where")
+    assert Path(installed) == Path(causewire.__file__)
+    (shipped,) = many.answer()
+    assert shipped.endswith("causewire.zip/causewire/__init__.py")
+
+
+# -- sweeps ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("sweeps") / "experiment.toml"
+    file.write_text(EXPERIMENT)
+    return file
+
+
+@pytest.fixture(scope="module")
+def expected_rows(spark: SparkSession, experiment: Path) -> list[dict[str, Any]]:
+    """On two cores of this machine."""
+    out = experiment.with_name("two")
+    sweep(spark, read_experiment(experiment), out)
+    found = rows(out)
+    assert len(found) == 24
+    assert all(row["status"] == "done" for row in found)
+    return found
 
 
 def rows(out: Path) -> list[dict[str, Any]]:
@@ -50,48 +137,114 @@ def rows(out: Path) -> list[dict[str, Any]]:
 
 def ended(out: Path) -> int:
     """How many runs the journal of a sweep has."""
-    text = "".join(file.read_text() for file in out.glob("_journal/*.jsonl"))
-    return text.count('{"end":')
+    return sum(file.read_text().count('{"end":') for file in out.glob("_journal/*.jsonl"))
 
 
-def told(program: subprocess.Popen[str]) -> str:
-    out, err = program.communicate(timeout=300)
-    assert program.returncode == 0, err
-    assert err == ""
-    return out
-
-
-def test_the_same_rows_on_one_core_two_and_a_cluster_that_loses_a_worker(
-    spark: SparkSession, cluster: Cluster, tmp_path: Path
+def test_a_sweep_on_one_core_two_and_a_cluster(
+    alone: Program, many: Program, experiment: Path, expected_rows: list[dict[str, Any]]
 ) -> None:
-    file = tmp_path / "experiment.toml"
-    file.write_text(EXPERIMENT)
-    two, one, whole, hurt = (tmp_path / name for name in ("two", "one", "whole", "hurt"))
-    sweep(spark, read_experiment(file), two)
-    expected = rows(two)
-    assert len(expected) == 30
-    assert all(row["status"] == "done" for row in expected)
+    many.does("await executors", 2)
+    for program, slots in ((alone, 1), (many, 2)):
+        out = experiment.with_name(f"on {slots}")
+        told = program.does("sweep", str(experiment), str(out))
+        assert (told["simulated"], told["slots"]) == (24, slots)
+        assert rows(out) == expected_rows
 
-    assert "causewire.zip" not in told(cluster.run("-c", PROGRAM, "local[1]", str(file), str(one)))
-    assert rows(one) == expected
 
-    # From a copy of the package that nobody has installed: it has to be shipped.
-    copy = tmp_path / "copy" / "causewire"
-    shutil.copytree(Path(causewire.__file__).parent, copy)
-    (copy / "new.py").write_text("# not there\n")
-    outs = (str(whole), str(hurt))
-    path = str(copy.parent)
-    program = cluster.run("-c", PROGRAM, cluster.master, str(file), *outs, PYTHONPATH=path)
-    end = time.monotonic() + 240
-    while not (hurt.exists() and ended(hurt) >= 2):
-        assert program.poll() is None, program.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)
+def test_a_sweep_that_loses_a_worker(
+    many: Program, cluster: Cluster, experiment: Path, expected_rows: list[dict[str, Any]]
+) -> None:
+    many.does("await executors", 2)
+    out = experiment.with_name("hurt")
+    many.ask("sweep", str(experiment), str(out))
+    many.reaches(lambda: ended(out) >= 2)
     cluster.kill_worker()
-    assert ended(hurt) < len(expected), "it was over before anything could happen to it"
+    assert ended(out) < 24, "it was over before anything could happen to it"
     cluster.add_worker()
-    said = told(program)
-    assert "causewire.zip/causewire/__init__.py" in said
-    assert "'slots': 2" in said
-    assert rows(whole) == expected
-    assert rows(hurt) == expected
+    assert many.answer()["failed"] == 0
+    assert rows(out) == expected_rows
+
+
+# -- checks ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many short runs and a long one, with violations everywhere."""
+    folder = tmp_path_factory.mktemp("traces")
+    parts = []
+    for messages, copies in ((500, 400), (6000, 1)):
+        file = folder / "run.parquet"
+        system = {"protocol": "fifo", "workload": "relay", "processes": 10, "messages": messages}
+        with open_writer(file) as writer:
+            simulate(Config.from_dict(system), writer)
+        run = pq.read_table(file)
+        file.unlink()
+        place = run.schema.get_field_index("run")
+        for k in range(copies):
+            name = pa.array([f"{messages}-{k:03}"] * len(run), run.schema.field("run").type)
+            parts.append(run.set_column(place, "run", name))
+    pq.write_table(pa.concat_tables(parts), folder / "runs.parquet", row_group_size=5000)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def verdict(traces: Path) -> dict[str, Any]:
+    """In this process, without Spark."""
+    found = check(str(traces))
+    assert found.runs == 401
+    assert found.violations > 401
+    return json.loads(json.dumps(found.to_json()))
+
+
+def test_a_check_on_one_core_two_and_a_cluster(
+    spark: SparkSession,
+    alone: Program,
+    many: Program,
+    traces: Path,
+    verdict: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    assert json.loads(json.dumps(check_paths([traces], limits=LIMITS).to_json())) == verdict
+    seen = str(tmp_path / "seen")
+    assert alone.does("check", str(traces), seen) == verdict | {"failed tasks": 0}
+    many.does("await executors", 2)
+    assert many.does("check", str(traces), seen) == verdict | {"failed tasks": 0}
+
+
+def test_a_check_that_loses_a_worker(
+    many: Program, cluster: Cluster, traces: Path, verdict: dict[str, Any], tmp_path: Path
+) -> None:
+    many.does("await executors", 2)
+    seen = tmp_path / "seen"
+    many.ask("check", str(traces), str(seen))
+    many.reaches(seen.exists)
+    cluster.kill_worker()
+    told = many.answer()
+    assert told.pop("failed tasks") > 0, "it was over before anything could happen to it"
+    assert told == verdict
+    cluster.add_worker()
+
+
+# -- and the program itself --------------------------------------------------------------
+
+
+def test_a_sweep_that_is_killed_goes_on(
+    spark: SparkSession,
+    cluster: Cluster,
+    experiment: Path,
+    expected_rows: list[dict[str, Any]],
+) -> None:
+    out = experiment.with_name("killed")
+    program = Program(cluster, "local[1]")
+    program.ask("sweep", str(experiment), str(out))
+    program.reaches(lambda: ended(out) >= 2)
+    program.kill()
+    done = ended(out)
+    assert done < 24, "it was over before anything could happen to it"
+    assert not (out / "_SUCCESS").exists()
+    assert not (out / "runs").exists()
+    told = sweep(spark, read_experiment(experiment), out)
+    assert told.kept >= done
+    assert told.simulated == 24 - told.kept
+    assert rows(out) == expected_rows

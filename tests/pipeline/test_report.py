@@ -197,6 +197,22 @@ def test_what_cannot_be_shown(change: tuple[str, str], said: str, tmp_path: Path
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("damage", ["not Parquet", "cut short", "overwritten"])
+def test_a_table_that_is_damaged(damage: str, tmp_path: Path) -> None:
+    folder = sweep_folder(tmp_path / "sweep", RUNS)
+    good = (folder / "runs" / "part-0.parquet").read_bytes()
+    bad = {
+        "not Parquet": b"PAR1 or so",
+        "cut short": good[:-100],
+        "overwritten": good[:4] + b"?" * 1000 + good[1004:],
+    }
+    (folder / "runs" / "part-1.parquet").write_bytes(bad[damage])
+    with pytest.raises(ReportError, match=r"sweep/runs cannot be read: ") as error:
+        report_sweep(folder, tmp_path / "report")
+    assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["sweep"]
+
+
 def test_an_experiment_that_does_not_say_what_to_show(tmp_path: Path) -> None:
     runs = [
         row | {"messages": 5, "latency_mean_ns": 2.5, "metadata_bytes": 7, "network.loss": 0.0}

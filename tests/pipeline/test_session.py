@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from causewire.pipeline import PipelineError, session
-from causewire.pipeline.errors import reason
+from causewire.pipeline.errors import reason, worker_died
 from causewire.pipeline.java import find_java, make_java_home
 from causewire.pipeline.session import code_digest, parallelism
 
@@ -132,7 +132,17 @@ def test_reasons_are_one_line() -> None:
     assert reason(ours) == "the disk is full"
     py4j = Exception("An error occurred while calling o1.x.\n: java.lang.X: no\n\tat y")
     assert reason(py4j) == "java.lang.X: no"
+    full = "An error occurred while calling o1.x.\n: o.a.SparkException: failed\n\tat y\n"
+    full += "Caused by: o.a.Other: z\n\tat y\nCaused by: java.io.IOException: No space left\n\tat y"
+    assert reason(Exception(full)) == "No space left"
     assert reason(KeyError()) == "KeyError"
+
+
+def test_who_is_to_blame() -> None:
+    assert worker_died(Exception("Job aborted\nPython worker exited unexpectedly (crashed)"))
+    assert worker_died(Exception("ExecutorLostFailure (executor 1 exited)"))
+    assert not worker_died(Exception("Traceback (most recent call last):\nOSError: Broken pipe"))
+    assert not worker_died(Exception("Task not serializable"))
 
 
 # -- what it has -----------------------------------------------------------------

@@ -13,8 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
 from campaign import MODES, ORDERS, arranged, one_run
 
 from causewire.check import check
+from causewire.cli import check as command
+from causewire.cli import main
 from causewire.pipeline import prepare
-from causewire.pipeline.check import check_paths, check_runs, violations
+from causewire.pipeline.check import check_files, check_paths, check_runs, violations
 from causewire.pipeline.large import Limits, Shape, check_large, choose
 from causewire.pipeline.outcomes import report_of
 from causewire.pipeline.pieces import Runs, layout
@@ -165,6 +167,21 @@ def test_a_long_run_each_way(spark, tmp_path, shape):
     assert row["examples"] == [violation.to_json() for violation in wanted.examples]
 
 
+def test_a_large_trace_with_planted_violations(spark, tmp_path):
+    """Found in whichever way it is shared out: blocks of origins, segments of time, as it is."""
+    events = planted(long_run(11, processes=64, steps=12_000), 2000, seed=11)
+    path = write(tmp_path / "long.parquet", events, rows=4096)
+    wanted = check(str(path))
+    assert len(events) > 30_000
+    assert wanted.violations > 40
+    pieces = layout([str(path)])
+    for shape in (Shape(2, 1), Shape(1, 4)):
+        row = check_large(spark, "long", pieces, shape=shape)
+        assert row["violations"] == wanted.violations
+        assert row["examples"] == [violation.to_json() for violation in wanted.examples]
+    assert check_paths([path]) == wanted
+
+
 def test_strangers_make_a_segment_be_surveyed_again(spark, tmp_path):
     """Second deliveries and bad rows far from their sends."""
     events = planted(long_run(2, steps=500, causal=False), 3, seed=2)
@@ -298,3 +315,60 @@ def test_violations_as_a_table(spark):
         key=lambda row: (row["process"], row["seq"]),
     )
     assert report_of(outcomes.toArrow(), 100).violations == wanted.violations
+
+
+def test_violations_of_files_as_a_table(spark, tmp_path):
+    path = write(tmp_path / "long.parquet", planted(long_run(1, steps=300), 6, seed=3))
+    outcomes = check_files(spark, [path], limits=SMALL)
+    assert [tuple(row) for row in outcomes.select("run", "processes").collect()] == [("long", 5)]
+    found = [row.asDict(recursive=True) for row in violations(outcomes).collect()]
+    assert found == [violation.to_json() for violation in check(str(path)).examples]
+
+
+# -- the command -------------------------------------------------------------------------------
+
+
+def test_the_engine_makes_no_difference(spark, tmp_path, capfd):
+    write(tmp_path / "long.parquet", planted(long_run(1, steps=100), 6, seed=3))
+    told = {}
+    for engine in ("local", "spark"):
+        assert main(["check", str(tmp_path), "--engine", engine, "--json"]) == 1
+        told[engine] = capfd.readouterr().out
+    assert told["local"] == told["spark"]
+
+
+def test_spark_is_the_default_for_large_directories(tmp_path, capfd, monkeypatch):
+    path = write(tmp_path / "long.parquet", long_run(1, steps=20))
+    asked = []
+    monkeypatch.setattr(command, "_on_spark", lambda args: asked.append(args) or check(str(path)))
+    assert main(["check", str(tmp_path)]) == 0
+    assert not asked
+    monkeypatch.setattr(command, "SPARK_FROM", path.stat().st_size)
+    assert main(["check", str(path)]) == 0
+    assert main(["check", str(tmp_path), "--engine", "local"]) == 0
+    assert main(["check", str(tmp_path), "--tolerate-cut"]) == 0
+    assert not asked
+    assert main(["check", str(tmp_path)]) == 0
+    assert len(asked) == 1
+    monkeypatch.setattr(command, "find_spec", lambda _: None)  # PySpark is not there
+    assert main(["check", str(tmp_path)]) == 0
+    assert len(asked) == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_one_line_for_what_cannot_be_checked(spark, tmp_path, capfd):
+    good = write(tmp_path / "good.parquet", long_run(1, steps=20))
+    bad = tmp_path / "worse.parquet"
+    for data, problem in (
+        (good.read_bytes()[:-100], "worse.parquet: cut short"),
+        (good.read_bytes()[:40] + b"?" * 400 + good.read_bytes()[440:], "worse.parquet"),
+    ):
+        bad.write_bytes(data)
+        before = sorted(tmp_path.iterdir())
+        assert main(["check", str(tmp_path), "--engine", "spark"]) == 2
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.startswith("causewire check: ")
+        assert err.count("\n") == 1
+        assert problem in err
+        assert sorted(tmp_path.iterdir()) == before

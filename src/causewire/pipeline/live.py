@@ -76,7 +76,7 @@ class Window(NamedTuple):
     """What happened from `start_ns` on, for the length of a window.
 
     Latencies are of what was delivered in it; `in_flight` is how many copies were
-    sent and not delivered when it ended, or a little later.
+    sent and not delivered when it ended.
     """
 
     start_ns: int
@@ -112,6 +112,7 @@ class _Open:
 
     events: int = 0
     sent: int = 0
+    copies: int = 0
     violations: int = 0
     latencies: list[int] = field(default_factory=list)
 
@@ -136,6 +137,10 @@ class LiveRun:
         self._windows: dict[int, _Open] = {}
         self._next_window: int | None = None
         """The first window that was not told."""
+        self._too_late = _Open()
+        """What came too late for its window."""
+        self._in_flight = 0
+        """Copies in flight at its start."""
 
     @property
     def pending(self) -> int:
@@ -293,7 +298,7 @@ class LiveRun:
         return self._next_window is not None and time // self.window_ns < self._next_window
 
     def _measure(self, event: Event, unmatched: bool, told: list[Told]) -> None:
-        window = _Open()
+        window = self._too_late
         if self._was_told(event.time_ns or 0):
             told.append(LateRow(event.process, event.seq, event.time_ns or 0, WINDOW_TOLD))
         else:
@@ -302,8 +307,10 @@ class LiveRun:
         message = event.origin or "", event.mid or 0
         if event.kind == SEND:
             window.sent += 1
-            if event.peers:
-                self._flying[message] = [event.time_ns or 0, len(set(event.peers))]
+            copies = len(set(event.peers))
+            window.copies += copies
+            if copies:
+                self._flying[message] = [event.time_ns or 0, copies]
         elif event.kind == DELIVER and not unmatched and message in self._flying:
             flying = self._flying[message]
             window.latencies.append((event.time_ns or 0) - flying[0])
@@ -323,6 +330,8 @@ class LiveRun:
 
     def _told(self, number: int, window: _Open) -> Window:
         values = sorted(window.latencies)
+        late, self._too_late = self._too_late, _Open()
+        self._in_flight += window.copies + late.copies - len(values) - len(late.latencies)
 
         def percentile(share: float) -> int | None:
             return values[max(ceil(share * len(values)), 1) - 1] if values else None
@@ -333,7 +342,7 @@ class LiveRun:
             window.sent,
             len(values),
             window.violations,
-            self._kernel.undelivered,
+            self._in_flight,
             sum(values) / len(values) if values else None,
             percentile(0.5),
             percentile(0.99),

@@ -20,9 +20,11 @@ let go, and its last windows are told.
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,7 @@ import pandas as pd
 
 from ..trace import NAMES, Event
 from .live import LiveRun, LiveViolation, Told, Window
+from .session import parallelism
 from .sources import register
 
 if TYPE_CHECKING:
@@ -174,8 +177,19 @@ class Watching:
 
     query: StreamingQuery
 
-    def stop(self) -> None:
-        """End it after the batch at hand; the checkpoint knows how far it came."""
+    def wait(self, seconds: int) -> bool:
+        """Wait for the end, for a while; has it come? Raises what ended it."""
+        return bool(self.query.awaitTermination(seconds))
+
+    def stop(self, patience: float = 20.0) -> None:
+        """End it, if possible between two batches; the checkpoint knows how far it came."""
+        end = time.monotonic() + patience
+        while self.query.isActive and self.query.status["isTriggerActive"]:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.05)
+        # If it has to be in a batch: Py4J would print what that batch raises.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         self.query.stop()
 
 
@@ -208,12 +222,18 @@ def watch(
         .option("checkpointLocation", str(out / "_checkpoint"))
         .queryName(f"causewire watch {os.fspath(source)}")
     )
-    writer = (
-        writer.trigger(availableNow=True)
-        if once
-        else writer.trigger(processingTime=f"{every} seconds")
-    )
-    return Watching(writer.start())
+    if once:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{every} seconds")
+    # Each of these is a store of its own, which costs time in every batch.
+    shares = "spark.sql.shuffle.partitions"
+    before = str(spark.conf.get(shares))
+    spark.conf.set(shares, parallelism(spark))
+    try:
+        return Watching(writer.start())
+    finally:
+        spark.conf.set(shares, before)
 
 
 def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> None:

@@ -7,7 +7,7 @@ of its chain, and what happened around them.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,8 +43,10 @@ def overtaking(violation: Violation) -> Overtaking:
     return Overtaking(violation.process, first, second, chain or (first, second))
 
 
-def report_check(trace: Trace, found: Report, out: Path, extra: Iterable[str] = ()) -> CheckReport:
-    """Write the report of a check of `trace`; `extra` are further sections of the page."""
+def report_check(
+    trace: Trace, found: Report, out: Path, runs: Sequence[Mapping[str, Any]] = ()
+) -> CheckReport:
+    """Write the report of a check of `trace`; `runs` are rows of `pipeline.metrics.runs`."""
     with whole(out) as place:
         sections = [_verdict(found)]
         _write_csv(place / "counts.csv", ("what", "number"), _counts(found))
@@ -61,7 +63,10 @@ def report_check(trace: Trace, found: Report, out: Path, extra: Iterable[str] = 
             rows = [[str(row.run), row.process, str(row.seq), str(row)] for row in found.bad_rows]
             heading = ("run", "process", "seq", "what is wrong")
             sections.append(section("Rows that cannot be right", html_table(heading, rows)))
-        sections += extra
+        if runs:
+            from .times import write_times
+
+            sections.append(write_times(runs, place))
         text = page(f"Check of {Path(trace.name).name}", sections)
         (place / "index.html").write_text(text, encoding="utf-8")
     drawn = min(len(found.examples), DRAWN)

@@ -20,7 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from .numbers import Point
 from .plan import FigurePlan
 
-__all__ = ["draw_figure", "write_figure"]
+__all__ = ["STYLE", "draw_figure", "write_figure"]
 
 _COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"),
@@ -28,7 +28,7 @@ _COLOURS = (
 )
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.titlesize": 9,
@@ -52,7 +52,7 @@ _PROTOCOLS = (
 
 def write_figure(plan: FigurePlan, points: Sequence[Point], folder: Path) -> None:
     """Write NAME.png, NAME.svg and NAME.csv."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = draw_figure(plan, points)
         figure.savefig(folder / f"{plan.name}.png", dpi=200, metadata={"Software": None})
         figure.savefig(folder / f"{plan.name}.svg", metadata={"Date": None, "Creator": None})

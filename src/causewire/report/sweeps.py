@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,7 +80,17 @@ class _Runs:
         import pyarrow.parquet as pq
 
         self._path = path
-        self.columns: list[str] = pq.ParquetDataset(path).schema.names
+        with self._reading():
+            self.columns: list[str] = pq.ParquetDataset(path).schema.names
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        import pyarrow as pa
+
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise ReportError(f"{self._path} cannot be read: {error}") from None
 
     def rows(self, columns: Sequence[str], what: str) -> list[dict[str, Any]]:
         import pyarrow.parquet as pq
@@ -88,22 +99,28 @@ class _Runs:
         if missing:
             raise ReportError(f"{what}: the table of runs has no column {', '.join(missing)}")
         wanted = list(dict.fromkeys([*_ALWAYS, *columns]))
-        rows: list[dict[str, Any]] = pq.read_table(self._path, columns=wanted).to_pylist()
+        with self._reading():
+            rows: list[dict[str, Any]] = pq.read_table(self._path, columns=wanted).to_pylist()
         return rows
+
+    def every(self) -> Iterator[dict[str, Any]]:
+        """Whole rows, some at a time."""
+        import pyarrow.parquet as pq
+
+        with self._reading():
+            for fragment in pq.ParquetDataset(self._path).fragments:
+                for batch in fragment.to_batches():
+                    yield from batch.to_pylist()
 
     def write_csv(self, path: Path) -> None:
         """All of it, for those who work with other tools; maps and lists as JSON."""
         import csv
 
-        import pyarrow.parquet as pq
-
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.columns)
-            for fragment in pq.ParquetDataset(self._path).fragments:
-                for batch in fragment.to_batches():
-                    for row in batch.to_pylist():
-                        writer.writerow([_plain(row[name]) for name in self.columns])
+            for row in self.every():
+                writer.writerow([_plain(row[name]) for name in self.columns])
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,9 @@ process, by whose one clock its spans are stamped, does time give the order.
 
 A message is named by its sending span: the n-th send of its process. It counts
 as sent to those who delivered it. A delivery whose producer is not in the files
-goes to the quarantine, as does a span without the fields that it needs.
+goes to the quarantine, as does a span without the fields that it needs. So a row
+that comes in is a span, or each link of one that has several; a line that is no
+document, and whatever is there instead of a span, is a row, too.
 
 To find producers all files are taken together, by one task, in memory.
 """
@@ -76,7 +78,12 @@ def read_spans(
 def _rows(files: Sequence[str], run: str, run_by_trace: bool) -> Iterator[Row | Refused]:
     spans: list[_Span] = []
     for file in files:
-        for number, found in enumerate(_spans(file), 1):
+        try:
+            text = Path(file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            yield Refused(file, None, f"cannot be read: {error}")
+            continue
+        for number, found in enumerate(_spans(file, text), 1):
             if isinstance(found, _Span):
                 spans.append(found._replace(row=number))
             else:
@@ -88,25 +95,36 @@ def _rows(files: Sequence[str], run: str, run_by_trace: bool) -> Iterator[Row | 
         yield from _resolved(name, mine)
 
 
-def _spans(file: str) -> Iterator[_Span | Refused]:
+def _spans(file: str, text: str) -> Iterator[_Span | Refused]:
     """Each span, or each delivery of it where it has several."""
-    try:
-        text = Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        yield Refused(file, None, f"cannot be read: {error}")
-        return
     for document in _documents(text):
         if isinstance(document, str):
             yield Refused(file, None, "not a JSON document", shown(document))
             continue
-        for scope in _list(document, "resourceSpans"):
-            process = _process(scope)
-            for scoped in _list(scope, "scopeSpans"):
-                for span in _list(scoped, "spans"):
-                    try:
-                        yield from _understood(file, process, span)
-                    except _BadSpanError as error:
-                        yield Refused(file, None, str(error), shown(json.dumps(span)))
+        if "resourceSpans" not in document:
+            yield Refused(file, None, "no resourceSpans", shown(json.dumps(document)))
+        for process, span in _within(document):
+            try:
+                yield from _understood(file, process, span)
+            except _BadSpanError as error:
+                yield Refused(file, None, str(error), shown(json.dumps(span)))
+
+
+def _within(document: Mapping[str, Any]) -> Iterator[tuple[str | None, Any]]:
+    """What a document has for spans, with their processes."""
+    for scope in _items(document, "resourceSpans"):
+        process = _process(scope)
+        for scoped in _items(scope, "scopeSpans"):
+            for span in _items(scoped, "spans"):
+                yield process, span
+
+
+def _items(table: Any, key: str) -> list[Any]:
+    """The items of a list; what is no list stands for itself, and is refused later."""
+    if not isinstance(table, dict):
+        return [table]
+    value = table.get(key)
+    return [] if value is None else value if isinstance(value, list) else [value]
 
 
 def _documents(text: str) -> Iterator[Mapping[str, Any] | str]:
@@ -157,7 +175,7 @@ def _understood(file: str, process: str | None, span: Any) -> Iterator[_Span]:
     parent = _id(span, "parentSpanId", 16) if span.get("parentSpanId") else ""
     try:
         start = int(span["startTimeUnixNano"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise _BadSpanError("it has no startTimeUnixNano") from None
     kind = span.get("kind", 0)
     kind = _KINDS.get(kind, 0) if isinstance(kind, str) else kind

@@ -69,7 +69,7 @@ def event_of(fields: Mapping[str, Any], file: str, row: int) -> Row | Refused:
 def shown(what: Any) -> str:
     """How it begins."""
     text = what.decode("utf-8", "replace") if isinstance(what, bytes) else str(what)
-    return text[:_TEXT].rstrip("\n")
+    return text[:_TEXT].rstrip("\n").encode("utf-8", "replace").decode("utf-8")
 
 
 def batches_of_rows(rows: Iterable[Row | Refused]) -> Iterator[pa.RecordBatch]:
@@ -89,6 +89,24 @@ def batches_of_rows(rows: Iterable[Row | Refused]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    try:
+        return _arrays(rows)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return _arrays([_storable(row) for row in rows])
+
+
+def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row, or why it cannot be in a table: half a surrogate pair, a time that is too large."""
+    try:
+        _arrays([row])
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        file, number = row[len(NAMES) : len(NAMES) + 2]
+        about = shown(row[: len(NAMES)])
+        return (*(None,) * len(NAMES), shown(file), number, shown(error), about)
+    return row
+
+
+def _arrays(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(c, field.type) for c, field in zip(columns, schema(), strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema())

@@ -31,6 +31,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ...trace import NAMES, TraceError
 from ...trace.shiviz import DELIMITER, PATTERN
@@ -181,7 +182,7 @@ class _Reader(DataSourceReader):
 # -- traces that are still being written ---------------------------------------------------
 
 
-class _Follower(DataSourceStreamReader):
+class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is, for each file: how many bytes are done, and how many lines.
 
     Parquet files appear whole: they are done, or not.
@@ -189,6 +190,13 @@ class _Follower(DataSourceStreamReader):
 
     def __init__(self, show: str, paths: Sequence[str]) -> None:
         self._show, self._paths = show, paths
+        self._until: dict[str, int] | None = None
+        """If what is there is all that is wanted: the sizes of the files."""
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
+        """Note what is there."""
+        files = _files(self._paths, _SUFFIXES["trace"])
+        self._until = {file: Path(file).stat().st_size for file in files}
 
     def initialOffset(self) -> dict[str, list[int]]:  # noqa: N802 - Spark's
         """Nothing is done."""
@@ -197,14 +205,16 @@ class _Follower(DataSourceStreamReader):
     def latestOffset(  # noqa: N802 - Spark's
         self, start: dict[str, list[int]], limit: ReadLimit
     ) -> dict[str, list[int]]:
-        """All whole lines, and all files that are there."""
+        """Whole lines, a block of each file at a time, and all files that are there."""
         end = dict(start)
-        for file in _files(self._paths, _SUFFIXES["trace"]):
+        files = _files(self._paths, _SUFFIXES["trace"]) if self._until is None else self._until
+        for file in files:
             bytes_done, lines_done = start.get(file, (0, 0))
             if file.endswith(".parquet"):
                 end[file] = [1, 0]
                 continue
-            upto, lines = _whole_lines(file, bytes_done)
+            most = _BLOCK if self._until is None else min(_BLOCK, self._until[file] - bytes_done)
+            upto, lines = _whole_lines(file, bytes_done, most)
             if upto > bytes_done:
                 end[file] = [upto, lines_done + lines]
         return end
@@ -230,10 +240,10 @@ class _Follower(DataSourceStreamReader):
             yield from _shown(batches, self._show)
 
 
-def _whole_lines(file: str, start: int) -> tuple[int, int]:
-    """Where the last whole line after `start` ends, and how many there are; bounded."""
+def _whole_lines(file: str, start: int, most: int) -> tuple[int, int]:
+    """Where the last whole line of the next bytes ends, and how many lines there are."""
     with Path(file).open("rb") as stream:
         stream.seek(start)
-        data = stream.read(_BLOCK)
+        data = stream.read(max(0, most))
     last = data.rfind(b"\n")
     return start + last + 1, data.count(b"\n", 0, last + 1)

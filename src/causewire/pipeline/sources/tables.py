@@ -14,18 +14,18 @@ named is missing. Numbers may come as text.
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet as pq
 
 from ...trace import NAMES, TraceError
 from .rows import Refused, Row, batches_of_rows, event_of, shown
+from .traces import fields_of, parquet_rows, the_rest
 
 __all__ = ["Mapper", "mapped", "read_table"]
 
@@ -66,6 +66,9 @@ def _part(name: str, how: Any) -> Callable[[Mapping[str, Any]], Any]:
     if "column" not in how:
         raise TraceError("column mapping", None, f"{name}: which column?")
     column, values, split = how["column"], how.get("values", {}), how.get("split")
+    if not isinstance(values, Mapping) or not (split is None or (isinstance(split, str) and split)):
+        what = f"{name}: values must be an object, and split a text"
+        raise TraceError("column mapping", None, what)
 
     def part(row: Mapping[str, Any]) -> Any:
         value = row.get(column)
@@ -75,9 +78,9 @@ def _part(name: str, how: Any) -> Callable[[Mapping[str, Any]], Any]:
             value = [item.strip() for item in value.split(split) if item.strip()]
         if name in _NUMBERS:
             return _number(value)
-        if value is None or isinstance(value, (str, list)):
-            return value
-        return [str(item) for item in value] if name == "peers" else str(value)
+        if name == "peers" and isinstance(value, list):
+            return [item if item is None else str(item) for item in value]
+        return value if value is None or name == "peers" else str(value)
 
     return part
 
@@ -95,36 +98,77 @@ def _number(value: Any) -> Any:
 
 
 def mapped(
-    rows: Iterator[Mapping[str, Any]], apply: Mapper, file: str, first: int = 1
+    rows: Iterable[Mapping[str, Any] | Refused], apply: Mapper, file: str, first: int = 1
 ) -> Iterator[Row | Refused]:
     """The rows of a table as events, and those that are none."""
     for number, row in enumerate(rows, first):
+        if isinstance(row, Refused):
+            yield row
+            continue
         item = event_of(apply(row), file, number)
         yield item._replace(text=shown(row)) if isinstance(item, Refused) else item
 
 
 def read_table(file: str, apply: Mapper) -> Iterator[pa.RecordBatch]:
-    """A file: Parquet, CSV, or JSON lines, by its name."""
-    return batches_of_rows(_rows(file, apply))
+    """A file: Parquet, CSV with a header, or JSON lines, by its name."""
+    read = {".parquet": _parquet, ".csv": _csv}.get(Path(file).suffix, _lines)
+    return batches_of_rows(read(file, apply))
 
 
-def _rows(file: str, apply: Mapper) -> Iterator[Row | Refused]:
+def _parquet(file: str, apply: Mapper) -> Iterator[Row | Refused]:
     done = 0
     try:
-        for batch in _batches(file):
-            yield from mapped(iter(batch.to_pylist()), apply, file, done + 1)
-            done += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
-        yield Refused(file, None, f"cannot be read beyond row {done}: {error}")
-
-
-def _batches(file: str) -> Iterator[pa.RecordBatch]:
-    suffix = Path(file).suffix
-    if suffix == ".parquet":
         with pq.ParquetFile(file) as stream:
-            yield from stream.iter_batches()
-    elif suffix == ".csv":
-        nothing = pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        yield from pyarrow.csv.open_csv(file, convert_options=nothing)
-    else:
-        yield from pyarrow.json.read_json(file).to_batches()
+            for batch in stream.iter_batches(use_threads=False):
+                yield from mapped(parquet_rows(batch, file, done + 1), apply, file, done + 1)
+                done += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        yield from the_rest(file, done, f"damaged: {error}")
+
+
+def _lines(file: str, apply: Mapper) -> Iterator[Row | Refused]:
+    try:
+        with Path(file).open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                if not line.isspace():
+                    yield from mapped([fields_of(line, file, number)], apply, file, number)
+    except OSError as error:
+        yield Refused(file, None, f"cannot be read: {error.strerror}")
+
+
+def _csv(file: str, apply: Mapper) -> Iterator[Row | Refused]:
+    try:
+        with Path(file).open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
+            yield from mapped(_records(file, stream), apply, file)
+    except OSError as error:
+        yield Refused(file, None, f"cannot be read: {error.strerror}")
+
+
+def _records(file: str, stream: TextIO) -> Iterator[dict[str, Any] | Refused]:
+    """The records of a CSV file: nothing is guessed, a field is a text, or missing if empty."""
+    records = csv.reader(stream)
+    header: list[str] = []
+    number = 0
+    while True:
+        try:
+            fields = next(records)
+            "".join(fields).encode("utf-8")
+            problem = ""
+        except StopIteration:
+            return
+        except csv.Error as error:
+            fields, problem = [str(error)], str(error)
+        except UnicodeEncodeError:
+            problem = "not UTF-8"
+        if not fields:  # a blank line
+            continue
+        if not header:
+            header = fields
+            continue
+        number += 1
+        if not problem and len(fields) != len(header):
+            problem = f"{len(fields)} fields, where the header has {len(header)}"
+        if problem:
+            yield Refused(file, number, problem, shown(",".join(fields)))
+        else:
+            yield {name: value or None for name, value in zip(header, fields, strict=True)}

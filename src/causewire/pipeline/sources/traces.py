@@ -16,7 +16,14 @@ from ...trace.parquet import parquet_schema
 from ...trace.reader import _check_rows, _check_schema, _ours
 from .rows import Refused, Row, batches_of_rows, event_of, good_batch, shown
 
-__all__ = ["lines_between", "parquet_rows", "read_lines", "read_parquet_file"]
+__all__ = [
+    "fields_of",
+    "lines_between",
+    "parquet_rows",
+    "read_lines",
+    "read_parquet_file",
+    "the_rest",
+]
 
 _BATCH = 1 << 15
 
@@ -53,7 +60,8 @@ def lines_between(
     return batches_of_rows(rows())
 
 
-def _row(line: bytes, file: str, number: int) -> Row | Refused:
+def fields_of(line: bytes, file: str, number: int) -> dict[str, Any] | Refused:
+    """A line that is a JSON object."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -62,16 +70,15 @@ def _row(line: bytes, file: str, number: int) -> Row | Refused:
         return Refused(file, number, reason, shown(line))
     if not isinstance(fields, dict):
         return Refused(file, number, "a row must be a JSON object", shown(line))
+    return fields
+
+
+def _row(line: bytes, file: str, number: int) -> Row | Refused:
+    fields = fields_of(line, file, number)
+    if isinstance(fields, Refused):
+        return fields
     item = event_of(fields, file, number)
     return item._replace(text=shown(line)) if isinstance(item, Refused) else item
-
-
-def parquet_rows(file: str) -> int | None:
-    """How many rows a file has, if it is one."""
-    try:
-        return int(pq.read_metadata(file).num_rows)
-    except (pa.ArrowException, OSError):
-        return None
 
 
 def read_parquet_file(file: str) -> Iterator[pa.RecordBatch]:
@@ -86,9 +93,9 @@ def read_parquet_file(file: str) -> Iterator[pa.RecordBatch]:
                 yield from _checked(batch, file, done + 1)
                 done += batch.num_rows
     except TraceError as error:
-        yield from batches_of_rows([Refused(file, None, error.reason)])
+        yield from batches_of_rows(the_rest(file, done, error.reason))
     except (pa.ArrowException, OSError) as error:
-        yield from batches_of_rows(_the_rest(file, done, " ".join(str(error).split())))
+        yield from batches_of_rows(the_rest(file, done, f"damaged: {error}"))
 
 
 def _checked(batch: pa.RecordBatch, file: str, row: int) -> Iterator[pa.RecordBatch]:
@@ -98,17 +105,36 @@ def _checked(batch: pa.RecordBatch, file: str, row: int) -> Iterator[pa.RecordBa
         _check_rows(ours, Path(file), row)
         yield good_batch(ours, file, row)
     except (TraceError, pa.ArrowException):
-        rows: list[dict[str, Any]] = batch.to_pylist()
         yield from batches_of_rows(
-            event_of(fields, file, number) for number, fields in enumerate(rows, row)
+            fields if isinstance(fields, Refused) else event_of(fields, file, number)
+            for number, fields in enumerate(parquet_rows(batch, file, row), row)
         )
 
 
-def _the_rest(file: str, done: int, reason: str) -> Iterator[Refused]:
-    """Rows that the file has according to its footer, but that cannot be read."""
-    rows = parquet_rows(file)
-    if rows is None:
-        yield Refused(file, None, f"damaged: {reason}")
+def parquet_rows(
+    batch: pa.RecordBatch, file: str, first: int
+) -> Iterator[dict[str, Any] | Refused]:
+    """The rows of a batch as objects; one with text that is none is refused."""
+    try:
+        yield from batch.to_pylist()
+    except ValueError:
+        for k in range(batch.num_rows):
+            try:
+                yield from batch.slice(k, 1).to_pylist()
+            except ValueError as error:
+                yield Refused(file, first + k, f"not UTF-8: {error}")
+
+
+def the_rest(file: str, done: int, reason: str) -> Iterator[Refused]:
+    """Rows that the file has according to its footer, but that cannot be read.
+
+    Without a footer nobody knows how many: that is one row, without a number.
+    """
+    reason = shown(" ".join(reason.split()))
+    try:
+        rows = int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError):
+        yield Refused(file, None, reason)
         return
     for row in range(done + 1, rows + 1):
-        yield Refused(file, row, f"damaged: {reason}")
+        yield Refused(file, row, reason)

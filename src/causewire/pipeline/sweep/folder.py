@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,17 +55,23 @@ class Folder:
     @contextmanager
     def open(self) -> Iterator[None]:
         """Have the directory to oneself."""
-        try:
+        with self._writing():
             self.journal.mkdir(parents=True, exist_ok=True)
             lock = (self.journal / "lock").open("w")
-        except OSError as error:
-            raise PipelineError(f"{self.path} cannot be written: {error.strerror}") from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise PipelineError(f"another sweep is writing to {self.path}") from None
             yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            problem = error.strerror or str(error)
+            raise PipelineError(f"{self.path} cannot be written: {problem}") from None
 
     def told(self) -> dict[str, Any] | None:
         """What a finished sweep said in the end; None if there is none here."""
@@ -78,14 +85,15 @@ class Folder:
 
     def begin(self, source: str, traces: bool) -> None:
         """From here on, and until `finish`, the directory does not look finished."""
-        self._success.unlink(missing_ok=True)
-        shutil.rmtree(self.runs, ignore_errors=True)
-        (self.path / "sweep.json").unlink(missing_ok=True)
-        if traces:
-            self.traces.mkdir(exist_ok=True)
-            for left in self.traces.glob("*_attempt-*"):
-                shutil.rmtree(left, ignore_errors=True)
-        (self.path / "experiment.toml").write_text(source, encoding="utf-8")
+        with self._writing():
+            self._success.unlink(missing_ok=True)
+            shutil.rmtree(self.runs, ignore_errors=True)
+            (self.path / "sweep.json").unlink(missing_ok=True)
+            if traces:
+                self.traces.mkdir(exist_ok=True)
+                for left in self.traces.glob("*_attempt-*"):
+                    shutil.rmtree(left, ignore_errors=True)
+            (self.path / "experiment.toml").write_text(source, encoding="utf-8")
 
     def forget_trace(self, run: str) -> None:
         """Drop the trace of a run that is to be run again."""
@@ -94,17 +102,27 @@ class Folder:
     def has_trace(self, run: str) -> bool:
         return (self.traces / f"run={run}").is_dir()
 
+    def entries(self) -> str:
+        """The files of the journal, as a pattern for Spark.
+
+        Not a URI: Spark takes `%20` for three letters.
+        """
+        literally = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(self.journal))
+        return f"file://{literally}/*.jsonl"
+
     def unfinished_table(self) -> str:
         """Where the table of runs is written before it gets its name."""
         place = self.path / "_runs"
         shutil.rmtree(place, ignore_errors=True)
-        return place.as_uri()
+        return f"file://{place}"
 
     def finish(self, told: dict[str, Any]) -> None:
         """The table is complete: say so."""
         place = self.path / "_runs"
-        for checksum in place.glob(".*.crc"):
-            checksum.unlink()
-        place.rename(self.runs)
-        (self.path / "sweep.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-        self._success.touch()
+        with self._writing():
+            for checksum in place.glob(".*.crc"):
+                checksum.unlink()
+            text = json.dumps(told, indent=1) + "\n"
+            (self.path / "sweep.json").write_text(text, encoding="utf-8")
+            place.rename(self.runs)
+            self._success.touch()

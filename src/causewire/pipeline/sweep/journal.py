@@ -14,12 +14,14 @@ run write the same row.
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Container
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import PipelineError
 from .results import FAILED
@@ -33,7 +35,7 @@ class JournalWriter:
     def __init__(self, folder: Path, code: str, sitting: str, task: str) -> None:
         self._code = code
         self._path = folder / f"{sitting}-{task}-{uuid.uuid4().hex[:8]}.jsonl"
-        self._file: IO[bytes] | None = None
+        self._file: io.FileIO | None = None
 
     def begin(self, run: str) -> None:
         self._append({"begin": run, "code": self._code})
@@ -44,10 +46,10 @@ class JournalWriter:
     def _append(self, entry: dict[str, Any]) -> None:
         try:
             if self._file is None:
-                self._file = self._path.open("xb", buffering=0)
-            line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
-            if self._file.write(line) != len(line):
-                raise OSError("the line does not fit")
+                self._file = io.FileIO(self._path, "xb")
+            left = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+            while left:  # the disk may have room for a part, and then says why not for all
+                left = left[self._file.write(left) :]
         except OSError as error:
             reason = error.strerror or str(error)
             raise PipelineError(f"{self._path.parent}: cannot be written: {reason}") from None
@@ -72,6 +74,7 @@ class Journal:
         self._folder = folder
         self._code = code
         self._keep = keep
+        self._lock = threading.Lock()
         self._read: dict[Path, int] = {}
         """How far each file has been read, in bytes."""
         self.ended: dict[str, Ended] = {}
@@ -81,7 +84,11 @@ class Journal:
         """By sitting: how often a run was begun there."""
 
     def refresh(self) -> None:
-        """Read what was added since the last time."""
+        """Read what was added since the last time; any thread may ask."""
+        with self._lock:
+            self._read_on()
+
+    def _read_on(self) -> None:
         for path in sorted(self._folder.glob("*.jsonl")):
             begin = self._read.get(path, 0)
             if path.stat().st_size == begin:

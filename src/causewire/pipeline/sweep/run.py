@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from ..errors import PipelineError, reason
+from ..errors import PipelineError, reason, worker_died
 from ..session import code_digest, parallelism
 from . import results
 from .experiment import Experiment, Run
@@ -189,12 +189,12 @@ class _Sitting:
             traces=str(self._folder.traces) if self._traces else None,
         )
         while todo:
-            trouble = None
+            trouble: Exception | None = None
             try:
                 rows = simulate_runs(grid_of(self._spark, todo, slots), notebook)
                 rows.write.format("noop").mode("overwrite").save()
             except Exception as error:  # Spark raises what it likes
-                trouble = reason(error)
+                trouble = error
             self._journal.refresh()
             left = [run for run in todo if run.run not in self._journal.ended]
             if trouble is None and left:
@@ -202,14 +202,12 @@ class _Sitting:
                     f"{len(left)} runs left no trace in {self._folder.path}: "
                     "it must be a directory that all executors share"
                 )
-            if trouble is not None and not self._culprits(left, trouble):
-                raise PipelineError(f"the sweep ended early: {trouble}")
+            if trouble and not (worker_died(trouble) and self._tried(left)):
+                raise PipelineError(f"the sweep ended early: {reason(trouble)}")
             todo = [run for run in left if run.run not in self._journal.ended]
 
-    def _culprits(self, left: Sequence[Run], trouble: str) -> bool:
-        """Workers died: give up on the runs that had it happen too often."""
-        if not any(word in trouble for word in ("worker exited", "ExecutorLost", "crashed")):
-            return False
+    def _tried(self, left: Sequence[Run]) -> bool:
+        """Give up the runs whose workers died too often; False if no run was even begun."""
         tried = [run for run in left if self._journal.attempts(self._name, run.run)]
         writer = JournalWriter(self._folder.journal, self._code, self._name, "driver")
         for run in tried:
@@ -227,9 +225,7 @@ class _Sitting:
     def _write(self) -> None:
         place = self._folder.unfinished_table()
         try:
-            entries = self._spark.read.schema(JOURNAL).json(
-                f"{self._folder.journal.as_uri()}/*.jsonl"
-            )
+            entries = self._spark.read.schema(JOURNAL).json(self._folder.entries())
             table = self._table(results_of(entries, self._code))
             table.write.parquet(place)
         except PipelineError:

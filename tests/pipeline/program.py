@@ -1,0 +1,96 @@
+"""A program with a Spark session of its own, which does what it reads, line by line.
+
+    python program.py MASTER
+
+Each line of its input is a JSON array, a command and its arguments; each line of
+its output is the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from causewire.pipeline import session
+from causewire.pipeline.check import Limits, check_paths
+from causewire.pipeline.session import parallelism
+from causewire.pipeline.sweep import read_experiment, sweep
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIMITS = Limits(large=10_000, wide=8, share=10_000)
+"""A run of some ten thousand events is shared out as if it had millions."""
+
+
+class Stages:
+    """Watches the stages of the jobs of a session; `seen` appears in the middle of one."""
+
+    def __init__(self, spark: SparkSession, seen: Path, tasks: int = 4) -> None:
+        self._tracker = spark.sparkContext.statusTracker()
+        self._seen = seen
+        self._tasks = tasks
+        self._over = threading.Event()
+        self._failed: dict[int, int] = {}
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            for stage in {*self._failed, *self._tracker.getActiveStageIds()}:
+                told = self._tracker.getStageInfo(stage)
+                if told is None:
+                    continue
+                self._failed[stage] = told.numFailedTasks
+                if told.numTasks >= self._tasks and told.numCompletedTasks and told.numActiveTasks:
+                    self._seen.touch()
+            time.sleep(0.02)
+
+    def close(self) -> int:
+        """How many tasks failed, of all that were seen."""
+        self._over.set()
+        self._thread.join()
+        return sum(self._failed.values())
+
+
+def where(spark: SparkSession) -> list[str]:
+    """Where executors have the package from."""
+
+    def look(batches: Any) -> Iterator[Any]:
+        import pyarrow as pa
+
+        import causewire
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"file": [causewire.__file__]})
+
+    return [row.file for row in spark.range(1).mapInArrow(look, "file string").collect()]
+
+
+def main() -> None:
+    with session(sys.argv[1]) as spark:
+        for line in sys.stdin:
+            answer: Any
+            match json.loads(line):
+                case ["where"]:
+                    answer = where(spark)
+                case ["await executors", many]:
+                    while parallelism(spark) < many:
+                        time.sleep(0.05)
+                    answer = many
+                case ["sweep", experiment, out]:
+                    answer = sweep(spark, read_experiment(experiment), out).to_dict()
+                case ["check", traces, seen]:
+                    stages = Stages(spark, Path(seen))
+                    report = check_paths([traces], limits=LIMITS)
+                    answer = report.to_json() | {"failed tasks": stages.close()}
+            print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""Rows in are rows out and rows in the quarantine, whatever the rows are.
+
+Files are made of good rows and of rows that were spoilt in any way; each source
+reads them here, without Spark, and every row has to be in one place or the other.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causewire.pipeline.sources.otlp import read_spans
+from causewire.pipeline.sources.shiviz import read_log
+from causewire.pipeline.sources.tables import mapper, read_table
+from causewire.pipeline.sources.traces import lines_between, read_lines, read_parquet_file
+from causewire.trace import NAMES, Event, write_trace
+
+SAME = {name: name for name in NAMES}
+
+texts = st.text(st.characters(exclude_categories=()), max_size=5)
+"""With halves of surrogate pairs, which no table can hold."""
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.just(2**63),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def good(seq):
+    return Event("r", "p", seq, seq, seq, "send", "p", seq + 1, ("q",), 1, 2)._asdict()
+
+
+@st.composite
+def rows(draw):
+    """A row of a trace with some of its fields spoilt, or left out."""
+    row = dict(good(draw(st.integers(0, 9))))
+    for name in draw(st.lists(st.sampled_from(NAMES), max_size=2)):
+        row[name] = draw(values)
+    for name in draw(st.lists(st.sampled_from(NAMES), max_size=1)):
+        row.pop(name, None)
+    return row
+
+
+lines = st.one_of(
+    rows().map(lambda row: json.dumps(row).encode()),
+    values.map(lambda value: json.dumps(value).encode()),
+    st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("rows")
+
+
+def counted(batches):
+    """Events, refused rows, and the numbers of all of them."""
+    found = [row for batch in batches for row in batch.to_pylist()]
+    out = [row for row in found if row["reason"] is None]
+    return out, [row for row in found if row["reason"] is not None], [row["row"] for row in found]
+
+
+def blank(line):
+    return not line or line.isspace()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(lines, max_size=6), st.booleans())
+def test_json_lines(place, some, ended):
+    path = place / "a.jsonl"
+    path.write_bytes(b"\n".join(some) + b"\n" * ended)
+    wanted = [number for number, line in enumerate(some, 1) if not blank(line)]
+    assert counted(read_lines(str(path)))[2] == wanted
+    assert counted(read_table(str(path), mapper(SAME)))[2] == wanted
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(lines, min_size=1, max_size=6), st.data())
+def test_json_lines_that_are_followed(place, some, data):
+    """Read in two parts, cut at the end of any line."""
+    path = place / "b.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in some))
+    cut = data.draw(st.integers(0, len(some)))
+    middle = sum(len(line) + 1 for line in some[:cut])
+    numbers = []
+    with path.open("rb") as stream:
+        for begin, end, row in ((0, middle, 1), (middle, path.stat().st_size, cut + 1)):
+            batches = lines_between(str(path), stream, begin, end, row, to_the_end=False)
+            numbers += counted(batches)[2]
+    assert numbers == [number for number, line in enumerate(some, 1) if not blank(line)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(rows(), max_size=6))
+def test_tables_in_csv(place, some):
+    """Whatever is in the fields, and also if there are too many of them."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(NAMES)
+    for row in some:
+        writer.writerow(["x", *([None] * len(row)), *map(str, row.values())][-len(NAMES) :])
+        writer.writerow(row.values())
+    path = place / "a.csv"
+    path.write_bytes(text.getvalue().encode("utf-8", "surrogatepass"))
+    mapping = SAME | {"peers": {"column": "peers", "split": ","}}
+    blank_rows = sum(not row for row in some)
+    out, bad, numbers = counted(read_table(str(path), mapper(mapping)))
+    assert len(out) + len(bad) == 2 * len(some) - blank_rows
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 9), st.booleans()), max_size=4))
+def test_parquet_with_values_that_cannot_be(place, spoilt):
+    table = [{**good(k), "peers": ["q"]} for k in range(10)]
+    for name, k, negative in spoilt:
+        value = table[k][name]
+        table[k][name] = -5 if negative and isinstance(value, int) else None
+    schema = pa.Table.from_pylist([{**good(0), "peers": ["q"]}]).schema
+    path = place / "a.parquet"
+    pq.write_table(pa.Table.from_pylist(table, schema), path)
+    out, bad, numbers = counted(read_parquet_file(str(path)))
+    assert numbers == list(range(1, 11))
+    assert len(out) >= 10 - len({k for _, k, _ in spoilt})
+    assert all(row["reason"] for row in bad)
+
+
+def test_parquet_with_damaged_bytes(place):
+    """Anywhere; where the footer is lost, the file is one row."""
+    path = place / "b.parquet"
+    rng = random.Random(1)
+    write_trace(path, [Event(**good(k) | {"mid": rng.getrandbits(62)}) for k in range(2000)])
+    whole = path.read_bytes()
+    footer = int.from_bytes(whole[-8:-4], "little")
+    seen = set()
+    for _ in range(60):
+        data = bytearray(whole)
+        at = rng.randrange(4, len(data) - footer - 30)
+        data[at : at + 20] = rng.randbytes(20)
+        path.write_bytes(data)
+        for batches in (read_parquet_file(str(path)), read_table(str(path), mapper(SAME))):
+            out, bad, _ = counted(batches)
+            assert len(out) + len(bad) == 2000
+            seen |= {bool(out), not bad}
+    assert seen == {True, False}
+    path.write_bytes(whole[:-10])
+    assert [(row["row"], row["file"]) for row in counted(read_parquet_file(str(path)))[1]] == [
+        (None, str(path))
+    ]
+    pq.write_table(pa.table({"seq": ["one", "two"]}), path)
+    out, bad, numbers = counted(read_parquet_file(str(path)))
+    assert (out, numbers) == ([], [1, 2])
+
+
+PATTERN = r"(?<host>\S*) (?<clock>{.*})\n(?<event>(?:SEND (?<send>\S+)|GOT (?<deliver>\S+)|.*))"
+words = st.text("abc0123", min_size=1, max_size=2)
+clocks = st.dictionaries(words, st.integers(-1, 3), max_size=3).map(json.dumps)
+entries = st.tuples(
+    words,
+    clocks | st.just("{nonsense}"),
+    st.tuples(st.sampled_from(["SEND", "GOT", "did"]), words).map(" ".join),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(entries | words, max_size=8))
+def test_logs(place, some):
+    path = place / "a.log"
+    text, wanted, line = "", [], 1
+    for item in some:
+        wanted.append(line)
+        text += f"{item}\n" if isinstance(item, str) else f"{item[0]} {item[1]}\n{item[2]}\n"
+        line = text.count("\n") + 1
+    path.write_text(text)
+    assert sorted(counted(read_log(str(path), PATTERN))[2]) == wanted
+
+
+ids = st.integers(1, 4).map(lambda number: f"{number:016x}")
+links = st.lists(ids.map(lambda name: {"traceId": "0" * 31 + "1", "spanId": name}), max_size=3)
+spans = st.fixed_dictionaries(
+    {"traceId": st.just("0" * 31 + "1"), "spanId": ids, "startTimeUnixNano": st.integers(0, 99)},
+    optional={"parentSpanId": ids, "kind": st.integers(0, 6), "links": links},
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(spans | values, max_size=6), st.data())
+def test_spans(place, some, data):
+    wanted = 0
+    for span in some:
+        ours = isinstance(span, dict) and "spanId" in span
+        if ours and data.draw(st.integers(0, 3)) == 0:
+            span[data.draw(st.sampled_from(list(span)))] = data.draw(values)
+            span.pop("links", None)
+        delivers = ours and span.get("kind") in (2, 5)
+        wanted += max(1, len(span.get("links", ()))) if delivers else 1
+    service = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
+    document = {"resourceSpans": [{"resource": service, "scopeSpans": [{"spans": some}]}]}
+    path = place / "a.json"
+    path.write_text(json.dumps(document))
+    out, bad, _ = counted(read_spans([str(path)]))
+    assert len(out) + len(bad) == wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(values)
+def test_documents_that_are_none(place, document):
+    """What is not understood is told: it does not just vanish."""
+    path = place / "b.json"
+    path.write_text(json.dumps(document) + "\n" + json.dumps({"resourceSpans": document}))
+    out, bad, _ = counted(read_spans([str(path)]))
+    assert out == []
+    empty = document is None or isinstance(document, (list, dict))  # may be, of no spans
+    assert len(bad) >= (1 if empty else 2)
+
+
+def test_a_file_that_is_not_there(place):
+    gone = str(Path(place) / "gone")
+    for batches in (
+        read_lines(gone),
+        read_parquet_file(gone),
+        read_log(gone),
+        read_spans([gone]),
+        read_table(f"{gone}.csv", mapper(SAME)),
+    ):
+        out, _, numbers = counted(batches)
+        assert (out, numbers) == ([], [None])
