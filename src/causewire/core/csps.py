@@ -24,16 +24,19 @@ Every message behind another among the unacknowledged was flagged when it left,
 since it was not alone then. So whichever becomes the oldest by the removal of
 another is due a permit: no flags need to be kept. And because messages leave in
 order and acks are watermarks, u is only ever used at its ends: in place of the
-paper's sliding array a queue will do, and the number of its first.
+paper's sliding array a queue will do. Messages to one process that follow each
+other are one run in it, which takes part of an ack, or all of it, in one step: a
+process that talks to one other for a while pays nothing for causality.
 
-    state   u       unacknowledged messages in order: to whom (line 22)
+    state   u       unacknowledged messages in order (line 22), by runs: to whom,
+                    and the number behind each run but the last
             oldest  the number of the first of them
             waiting receivers whose ack is missing for the oldest message in u,
                     if that is a multicast (`unack` of Algorithm 3)
             sb      send buffer, in causal-send order (line 26)
             p       missing permits (line 23), in `hybrid`
 
-Amortised constant time per copy: u passes each number once.
+Amortised constant time per copy: u passes each run once.
 
 Departures from the print: ids from 1 (ERRATA 1.1), acks as watermarks instead
 of marks in u (1.3, 3.2, 3.3), `pid` for each destination (3.1), flag and index
@@ -68,11 +71,12 @@ class Held(NamedTuple):
 class Csps(HybridEndpoint):
     """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3)."""
 
-    __slots__ = ("_oldest", "_send_buffer", "_unacked", "_waiting")
+    __slots__ = ("_ends", "_oldest", "_send_buffer", "_unacked", "_waiting")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
         self._unacked: deque[str | tuple[str, ...]] = deque()
+        self._ends: deque[int] = deque()
         self._oldest = 1
         self._waiting: set[str] = set()
         self._send_buffer: deque[Held] = deque()
@@ -92,7 +96,12 @@ class Csps(HybridEndpoint):
             message = _new(Message, ("msg", mid, pid, payload, False))
         else:
             message = _new(Message, ("msg", mid, pid, payload, True))
-        self._unacked.append(to)
+        unacked = self._unacked
+        if not unacked:
+            unacked.append(to)
+        elif unacked[-1] != to:
+            unacked.append(to)
+            self._ends.append(mid)
         peer.flight[mid] = message
         self._packets.append((to, message))
         return mid
@@ -127,15 +136,16 @@ class Csps(HybridEndpoint):
             message = _new(Message, ("msg", mid, pid, payload, not (oldest and alone)))
             peer.flight[mid] = message
             self._packets.append((name, message))
-        if alone:
-            self._unacked.append(copies[0][0])
-        else:
-            names = tuple([name for name, _ in copies])
-            self._unacked.append(names)
-            if oldest and names:
-                self._waiting = set(names)
-            elif oldest:  # to oneself alone: there is no ack to wait for
-                self._slide()
+        names = tuple([name for name, _ in copies])
+        to = names[0] if alone else names
+        unacked = self._unacked
+        if not unacked:
+            unacked.append(to)
+        elif not alone or unacked[-1] != to:
+            unacked.append(to)
+            self._ends.append(mid)
+        if oldest and not alone:
+            self._slide()
 
     def _acks_came(self, source: str) -> None:
         # An ack covers what is oldest to its sender, so the oldest of all, if
@@ -152,35 +162,45 @@ class Csps(HybridEndpoint):
             self._slide()
 
     def _slide(self) -> None:
-        """Drop the oldest message, acked by all, and those behind it that are too.
+        """Drop what is acked by all from the front of u.
 
-        Permits are due to the other receivers of each one that is dropped, and
-        to a single receiver of the one that becomes the oldest (lines 65-67).
+        Permits are due to the other receivers of each message that is dropped,
+        and to a single receiver of the one that becomes the oldest (lines 65-67).
         """
-        unacked, peers = self._unacked, self._peers
+        unacked, ends, peers = self._unacked, self._ends, self._peers
         mid = self._oldest
-        while True:
-            to = unacked.popleft()
-            if to.__class__ is not str:
-                for name in to:
-                    if peers[name].granted < mid:
-                        self._grant(name, mid)
-            mid += 1
-            if not unacked:
-                break
+        while unacked:
             to = unacked[0]
             if to.__class__ is str:
                 peer = peers[to]
-                peer.granted = self._permits[to] = mid
-                if peer.acked < mid:
+                acked = peer.acked
+                if acked < mid:
+                    peer.granted = self._permits[to] = mid
                     break
+                end = ends[0] if ends else self._next_to_leave()
+                mid = acked + 1
+                if mid < end:
+                    peer.granted = self._permits[to] = mid
+                    break
+                mid = end
+                if peer.granted < mid - 1:
+                    peer.granted = self._permits[to] = mid - 1
             else:
                 self._waiting = waiting = {name for name in to if peers[name].acked < mid}
-                if len(waiting) == 1:
-                    self._grant(next(iter(waiting)), mid)
+                for name in to if not waiting else waiting if len(waiting) == 1 else ():
+                    if peers[name].granted < mid:
+                        self._grant(name, mid)
                 if waiting:
                     break
+                mid += 1
+            unacked.popleft()
+            if ends:
+                ends.popleft()
         self._oldest = mid
+
+    def _next_to_leave(self) -> int:
+        """The number of the first message that has not left."""
+        return self._send_buffer[0].mid if self._send_buffer else self._mid + 1
 
     # -- what people ask ------------------------------------------------------
 
@@ -193,7 +213,7 @@ class Csps(HybridEndpoint):
 
     def footprint(self) -> Footprint:
         state, packet = super().footprint()
-        receivers = sum(1 if isinstance(to, str) else len(to) for to in self._unacked)
+        receivers = sum(1 + (1 if isinstance(to, str) else len(to)) for to in self._unacked)
         held = sum(2 + 2 * len(held.copies) for held in self._send_buffer)
         return Footprint(state + 1 + receivers + len(self._waiting) + held, packet)
 
@@ -203,11 +223,13 @@ class Csps(HybridEndpoint):
         held = tuple(
             [(frozenset(self._waits(held.per).items()), held[1:]) for held in self._send_buffer]
         )
-        return (super()._state(), self._oldest, tuple(self._unacked), held)
+        unacked = (self._oldest, tuple(self._unacked), tuple(self._ends))
+        return (super()._state(), unacked, held)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         twin._unacked = self._unacked.copy()
+        twin._ends = self._ends.copy()
         twin._oldest = self._oldest
         twin._waiting = self._waiting.copy()
         twin._send_buffer = self._send_buffer.copy()
