@@ -1,0 +1,294 @@
+"""The arguments of `causewire verify` that say what to check and how, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core import registry
+from ..core.endpoint import LocalProtocolError
+from ..core.registry import Protocol
+from ..verify import (
+    MUTANTS,
+    PROGRAMS,
+    PROPERTIES,
+    How,
+    Network,
+    Setup,
+    Unit,
+    Workload,
+    WorkloadError,
+    broadcasts,
+    multicasts,
+    parse,
+    unicasts,
+    up_to_renaming,
+)
+from ..verify.check import with_m1
+from .errors import CommandError
+
+__all__ = [
+    "REDUCTIONS",
+    "add_network_arguments",
+    "add_search_arguments",
+    "add_what_arguments",
+    "needs_directories",
+    "units_of",
+]
+
+REDUCTIONS = ("symmetry", "merge", "forget", "prune", "commuting")
+_USUAL = REDUCTIONS[:-1]
+
+_ORDERS = {"bfs": "breadth", "dfs": "depth", "walk": "random"}
+
+
+def add_what_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to check")
+    add = group.add_argument
+    add("--protocol", required=True, metavar="P", help="one of causewire protocols, or a mutant")
+    add("--processes", type=int, metavar="N", help="default: 3")
+    add(
+        "--messages",
+        metavar="M",
+        help="messages of each process, or a number for each: 5,1,1; default: 3",
+    )
+    add(
+        "--workload",
+        action="append",
+        metavar="W",
+        help=f"this one instead of all; or {', '.join(PROGRAMS)}, the programs of Mattern and "
+        "Fünfrocken's section 4; may be repeated",
+    )
+    add(
+        "--kind",
+        choices=("unicast", "multicast", "broadcast"),
+        help="what messages there are; default: unicasts, if the protocol has them",
+    )
+    add("--option", action="append", default=[], metavar="K=V", help="an option of the protocol")
+    add(
+        "--property",
+        action="append",
+        choices=PROPERTIES,
+        metavar="WHAT",
+        help=f"judge this alone, one of: {', '.join(PROPERTIES)}; may be repeated; default: all",
+    )
+
+
+def add_network_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("network")
+    add = group.add_argument
+    add("--network", choices=("fifo", "unordered"), help="default: what the protocol needs")
+    add("--loss", type=int, default=0, metavar="N", help="so many packets may be lost")
+    add("--duplication", type=int, default=0, metavar="N", help="so many may come twice")
+    add(
+        "--ticks",
+        type=int,
+        default=0,
+        metavar="N",
+        help="so many calls of retransmit at any moment",
+    )
+    add(
+        "--rounds",
+        type=int,
+        metavar="N",
+        help="calls of retransmit by all when nothing else is left; default: enough for the losses",
+    )
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how")
+    add = group.add_argument
+    add(
+        "--search",
+        choices=tuple(_ORDERS),
+        default="bfs",
+        help="all states, breadth or depth first; or random walks to the end",
+    )
+    add("--walks", type=int, default=1000, metavar="N", help="how many; default: 1000")
+    add("--seed", type=int, default=0, metavar="S", help="of the walks; default: 0")
+    add("--engine", choices=("auto", "python", "compiled"), default="auto", help="auto: by size")
+    add(
+        "--ghost",
+        choices=("marked", "past", "plain"),
+        default="marked",
+        help="how causal order is watched: one message at a time, all at once, or not at all",
+    )
+    add(
+        "--reductions",
+        default=",".join(_USUAL),
+        metavar="LIST",
+        help=f"of {', '.join(REDUCTIONS)}; or all, or none; default: {','.join(_USUAL)}",
+    )
+    add(
+        "--split",
+        action="store_true",
+        help="search once for each message that may be marked: more searches, and smaller ones",
+    )
+    add("--jobs", type=int, metavar="N", help="processes to search in; default: all cores")
+    add("--memory", default="4G", metavar="SIZE", help="for all of them together; default: 4G")
+    add("--checkpoint", metavar="FILE", help="keep results here, and go on from what is there")
+    add("--keep-going", action="store_true", help="do not stop at the first workload that fails")
+    add("--master", metavar="URL", help="spread workloads over Spark: spark://host:7077, ...")
+
+
+def needs_directories(args: argparse.Namespace) -> None:
+    """Refuse before the work what could not be written after it."""
+    for name in ("trace", "draw", "regression", "checkpoint"):
+        path = getattr(args, name)
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise CommandError(f"--{name} {path}: there is no directory {Path(path).parent}")
+
+
+def units_of(args: argparse.Namespace) -> list[Unit]:
+    """What there is to do, one unit for each workload."""
+    mutant = MUTANTS.get(args.protocol)
+    try:
+        protocol = registry.describe(args.protocol if mutant is None else mutant.of)
+    except LocalProtocolError as error:
+        raise CommandError(f"{error}, and mutants, which docs/verification.md lists") from None
+    network = _network(args, protocol)
+    if mutant is not None and not _asked(args):
+        args.workload, network = [mutant.workload], Network(**mutant.network)
+    args.processes = 3 if args.processes is None else args.processes
+    args.messages = "3" if args.messages is None else args.messages
+    reductions = _reductions(args.reductions)
+    try:
+        workloads = _workloads(args, protocol, symmetry="symmetry" in reductions)
+        setup = Setup(args.protocol, len(workloads[0]), network, tuple(map(_option, args.option)))
+        setup.endpoint(0)  # it must be possible to make one
+    except (WorkloadError, LocalProtocolError, TypeError) as error:
+        raise CommandError(str(error)) from None
+    for workload in workloads:
+        _check_kind(workload, protocol)
+    for name in ("walks", "jobs"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise CommandError(f"--{name} must be from 1 upward, not {value}")
+    how = How(
+        ghost=args.ghost,
+        engine=args.engine,
+        order=_ORDERS[args.search],
+        commuting="commuting" in reductions,
+        merge_reactions="merge" in reductions,
+        forget="forget" in reductions,
+        prune="prune" in reductions,
+        properties=tuple(args.property or PROPERTIES),
+        memory=_bytes(args.memory),
+        walks=args.walks,
+        seed=args.seed,
+    )
+    units = [Unit(setup, workload, how) for workload in workloads]
+    if not args.split:
+        return units
+    if args.ghost != "marked":
+        raise CommandError(f"--split is by the message that is marked: not with {args.ghost}")
+    return [piece for unit in units for piece in with_m1(unit)]
+
+
+def _asked(args: argparse.Namespace) -> bool:
+    """Whether anything was said of workloads or network; if not, a mutant has its own."""
+    names = "workload processes messages kind network loss duplication ticks rounds"
+    return any(getattr(args, name) for name in names.split())
+
+
+def _network(args: argparse.Namespace, protocol: Protocol) -> Network:
+    for name in ("loss", "duplication", "ticks", "rounds"):
+        value = getattr(args, name)
+        if value is not None and value < 0:
+            raise CommandError(f"--{name} must be from 0 upward, not {value}")
+    rounds = args.rounds
+    if rounds is None:
+        quiet = protocol.control_messages == ("null",)  # waits for its timer, loss or not
+        rounds = 2 + args.loss if args.loss or quiet else 0
+    return Network(
+        fifo=args.network == "fifo" or (args.network is None and protocol.needs_fifo),
+        loss=args.loss,
+        duplicates=args.duplication,
+        ticks=args.ticks,
+        rounds=rounds,
+    )
+
+
+def _workloads(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) -> list[Workload]:
+    if args.workload:
+        given = [parse(text) for text in args.workload]
+        if len({len(workload) for workload in given}) > 1:
+            raise CommandError("all workloads must be of the same number of processes")
+        return given
+    if not 2 <= args.processes <= 6:
+        raise CommandError(f"--processes must be from 2 to 6, not {args.processes}")
+    kind = args.kind or ("unicast" if protocol.unicast else "broadcast")
+    if not getattr(protocol, kind):
+        raise CommandError(f"{protocol.name} is for {_able(protocol)}, not for {kind}")
+    make = {"unicast": unicasts, "multicast": multicasts, "broadcast": broadcasts}[kind]
+    every = make(args.processes, _messages(args.messages, args.processes))
+    return list(up_to_renaming(every) if symmetry else every)
+
+
+def _check_kind(workload: Workload, protocol: Protocol) -> None:
+    """Refuse messages that the protocol cannot carry; a search would call that its failure."""
+    for i, program in enumerate(workload):
+        for to, _ in program:
+            others = len(set(to) - {i})
+            everybody = others == len(workload) - 1
+            if not (
+                (protocol.broadcast and everybody)
+                or (protocol.unicast and others < 2)
+                or protocol.multicast
+            ):
+                raise CommandError(
+                    f"{protocol.name} is for {_able(protocol)}: p{i} cannot send to "
+                    f"{'+'.join(map(str, to))} of {len(workload)} processes"
+                )
+
+
+def _able(protocol: Protocol) -> str:
+    kinds = ("unicast", "multicast", "broadcast")
+    return " and ".join(kind for kind in kinds if getattr(protocol, kind))
+
+
+def _messages(text: str, processes: int) -> tuple[int, ...]:
+    try:
+        counts = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise CommandError(f"--messages takes a number, or one for each: not {text!r}") from None
+    if len(counts) == 1:
+        counts *= processes
+    if len(counts) != processes or min(counts) < 0 or not any(counts):
+        raise CommandError(f"--messages {text} does not fit {processes} processes")
+    return tuple(counts)
+
+
+def _reductions(text: str) -> Sequence[str]:
+    if text in ("all", "none"):
+        return REDUCTIONS if text == "all" else ()
+    names = text.split(",")
+    for name in names:
+        if name not in REDUCTIONS:
+            raise CommandError(f"--reductions takes {', '.join(REDUCTIONS)}, not {name!r}")
+    return names
+
+
+def _option(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise CommandError(f"--option takes K=V, not {text!r}")
+    try:
+        return key, json.loads(value.lower() if value in ("True", "False") else value)
+    except json.JSONDecodeError:
+        return key, value
+
+
+def _bytes(text: str) -> int:
+    units = {"K": 10, "M": 20, "G": 30}
+    unit = units.get(text[-1:].upper())
+    try:
+        number = float(text[:-1] if unit else text)
+        if not 0 < number < 1e15:
+            raise ValueError
+    except ValueError:
+        raise CommandError(f"--memory takes a size such as 500M or 4G, not {text!r}") from None
+    return int(number * 2 ** (unit or 0))

@@ -1,0 +1,35 @@
+"""What `causewire verify` keeps of a counterexample: a trace, a picture, a test."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..report import draw
+from ..trace import TraceError, write_trace
+from ..verify import Counterexample
+from ..verify.regression import regression_test
+from .errors import CommandError
+from .output import write_file
+
+__all__ = ["add_result_arguments", "keep"]
+
+
+def add_result_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a counterexample, if there is one")
+    add = group.add_argument
+    add("--trace", metavar="PATH", help="save it as a trace, .jsonl or .parquet")
+    add("--draw", metavar="OUT.svg", help="draw it as a space-time diagram")
+    add("--regression", metavar="TEST.py", help="write a test for pytest that replays it")
+
+
+def keep(args: argparse.Namespace, found: Counterexample) -> None:
+    """Write what was asked for."""
+    if args.trace is not None:
+        try:
+            write_trace(args.trace, found.events())
+        except TraceError as error:
+            raise CommandError(str(error)) from None
+    if args.draw is not None:
+        write_file(args.draw, draw(found.events(), axis="order", note=found.verdict()))
+    if args.regression is not None:
+        write_file(args.regression, regression_test(found))

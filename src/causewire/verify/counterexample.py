@@ -1,0 +1,149 @@
+"""A counterexample: one run, step by step, that anybody can repeat.
+
+    words       one line for each step, and why it is wrong
+    events      the rows of a trace like any other: to be checked, and to be drawn
+    test        a file for pytest that replays it (see `regression`)
+
+That causal order is violated, and by which chain of messages, is said by the check
+of traces, which knows nothing of how the run came to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.endpoint import Blocked
+from ..trace import Event, trace_of
+from .replay import Happening, Replay, Step, steps_of
+from .rows import rows_of
+from .setup import Setup
+from .workloads import Workload, written
+
+__all__ = ["Counterexample", "Step", "steps_of"]
+
+
+class Counterexample:
+    """A run that goes wrong, and what is wrong with it."""
+
+    def __init__(self, setup: Setup, workload: Workload, steps: Sequence[Step], kind: str) -> None:
+        self.setup = setup
+        self.workload = workload
+        self.steps = list(steps)
+        self.kind = kind
+        self.replay = Replay(setup, workload, steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    # -- what went wrong ------------------------------------------------------
+
+    def verdict(self) -> str:
+        """What is wrong, in a sentence or two."""
+        error = self.replay.error
+        if error is not None:
+            return f"an endpoint fails: {type(error).__name__}: {error}"
+        if self.kind in ("causal order", "FIFO order"):
+            return self._overtaken()
+        if self.kind == "duplicate":
+            last = [h for h in self.replay.happened if h.kind == "deliver"][-1]
+            return f"{self.setup.names[last.process]} delivers {last.message} a second time"
+        return "nothing more can happen; " + "; ".join(self._unfinished())
+
+    def _overtaken(self) -> str:
+        """In the words of the check, which are those for any trace."""
+        from ..check import check  # compiled, and not needed before there is something to explain
+
+        return str(check(trace_of(self.events(), "counterexample")).examples[0])
+
+    def _unfinished(self) -> list[str]:
+        names = self.setup.names
+        happened = self.replay.happened
+        clients = self.replay.clients
+        got = {(h.message, h.process) for h in happened if h.kind == "deliver"}
+        lines = [
+            f"{h.message} has not been delivered to {names[j]}"
+            for h in happened
+            if h.kind == "send"
+            for j in h.peers
+            if (h.message, j) not in got
+        ]
+        lines += [f"{names[each.index]} still waits to send" for each in clients if each.left]
+        lines += [_held(blocked) for each in clients for blocked in each.endpoint.blocked()]
+        return lines or [
+            f"{each.endpoint!r} is not idle" for each in clients if not each.endpoint.idle
+        ]
+
+    # -- words ----------------------------------------------------------------
+
+    def words(self) -> str:
+        """The run in words, one line for each step."""
+        lines = [f"{self.setup.protocol}, {self.setup.network}, workload {written(self.workload)}"]
+        lines += [f"{k:4}. {line}" for k, line in enumerate(self.lines(), 1)]
+        lines.append(f"      {self.verdict()}")
+        return "\n".join(lines)
+
+    def lines(self) -> list[str]:
+        """What happens in each step."""
+        by_step: list[list[Happening]] = [[] for _ in self.steps]
+        for happening in self.replay.happened:
+            by_step[happening.step].append(happening)
+        return [self._line(happened) if happened else "nothing happens" for happened in by_step]
+
+    def _line(self, happened: list[Happening]) -> str:
+        names = self.setup.names
+        first = happened[0]
+        me = names[first.process]
+        if first.kind == "drop":
+            parts = [f"{_packet(first)} from {self._all(first.peers)} to {me} is lost"]
+        elif first.kind == "receive":
+            parts = [f"{me} gets {_packet(first)} from {self._all(first.peers)}"]
+        else:
+            parts = [f"{me} {self._what(first)}"]
+        for happening in happened[1:]:
+            who = "" if happening.process == first.process else f"{names[happening.process]} "
+            parts.append(who + self._what(happening))
+        released = {h.message for h in happened if h.kind == "release"}
+        to_others = set(first.peers) - {first.process}
+        if first.kind == "send" and to_others and first.message not in released:
+            parts.append("which is held back")
+        return ", ".join(parts)
+
+    def _what(self, happening: Happening) -> str:
+        if happening.kind == "deliver":
+            return f"delivers {happening.message}"
+        if happening.kind == "send":
+            return f"sends {happening.message} to {self._all(happening.peers)}"
+        if happening.kind == "tick":
+            return "retransmits"
+        if happening.message:
+            return f"{_packet(happening)} leaves for {self._all(happening.peers)}"
+        return f"{_packet(happening)} to {self._all(happening.peers)}"
+
+    def _all(self, processes: Sequence[int]) -> str:
+        return " and ".join(self.setup.names[j] for j in processes)
+
+    # -- a trace --------------------------------------------------------------
+
+    def events(self) -> list[Event]:
+        """The run as the rows of a trace, a microsecond for each step."""
+        name = f"verify {self.setup.protocol}: {self.kind.partition(':')[0]}"
+        return rows_of(name, self.setup.names, self.replay.happened)
+
+
+def _held(blocked: Blocked) -> str:
+    waits = ", ".join(map(str, blocked.waits)) or "nothing that will come"
+    what = f"{blocked.origin}:{blocked.mid} to {blocked.destination}"
+    return f"{what} is held at its {blocked.where}, for {waits}"
+
+
+def _packet(happening: Happening) -> str:
+    """A packet as people read it: kind, message, and what else is in it."""
+    packet = happening.packet
+    assert packet is not None
+    shown = [
+        f"{field}={value}"
+        for field, value in zip(type(packet).fields, packet[1:], strict=True)
+        if field != "payload" and not (field == "mid" and happening.message)
+    ]
+    what = " ".join(filter(None, [packet.kind, happening.message]))
+    return f"{what} ({', '.join(shown)})" if shown else what

@@ -1,0 +1,267 @@
+"""Many units: over the cores of the machine, and on from where one has stopped.
+
+A check is a list of units. They are dealt out to so many processes, a few at a
+time and neighbours together, since neighbours share most of their tables; what
+comes back is summed up. With a checkpoint, each result is written down as it
+comes, and a check that is started again with the same file leaves out what is
+there. A unit that was under way when a check was interrupted is done again.
+
+Beyond one machine: a unit and its result are plain values that can be pickled, and
+`check_unit` needs nothing else. `elsewhere` is whatever can do that.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import multiprocessing
+import pickle
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from .check import Result, Unit, check_unit, cores
+from .sometimes import SOMETIMES, needed
+from .workloads import written
+
+__all__ = ["Checkpoint", "CheckpointError", "Progress", "Summary", "run_units"]
+
+_HANDFUL = 4
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be read, or is of another check."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What came of all units together."""
+
+    units: int = 0
+    done: int = 0
+    resumed: int = 0
+    """Of the units done, those that were in the checkpoint."""
+    complete: bool = True
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    bytes: int = 0
+    """The most that one search needed."""
+    cpu_seconds: float = 0.0
+    seconds: float = 0.0
+    violating: int = 0
+    """Workloads with a violation."""
+    shortest: Result | None = None
+    met: set[str] = field(default_factory=set)
+    required: frozenset[str] = frozenset()
+
+    def take(self, result: Result) -> None:
+        self.done += 1
+        self.complete &= result.complete
+        self.states += result.states
+        self.transitions += result.transitions
+        self.depth = max(self.depth, result.depth)
+        self.bytes = max(self.bytes, result.bytes)
+        self.cpu_seconds += result.seconds
+        self.met |= result.met
+        if result.violation is not None:
+            self.violating += 1
+            best = self.shortest
+            if best is None or _length(result) < _length(best):
+                self.shortest = result
+
+    @property
+    def vacuous(self) -> list[str]:
+        """What should have happened and did not; empty if a violation was found."""
+        if self.shortest is not None:
+            return []
+        return [each for each in SOMETIMES if each in self.required - self.met]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all was looked at, nothing is wrong, and that means something."""
+        return (
+            self.complete and self.done == self.units and self.shortest is None and not self.vacuous
+        )
+
+
+def _length(result: Result) -> int:
+    assert result.violation is not None
+    return len(result.violation.steps)
+
+
+class Checkpoint:
+    """Results in a file, one line each; the first line says of which check."""
+
+    def __init__(self, path: str | Path, units: Sequence[Unit]) -> None:
+        self.path = Path(path)
+        self.name = _fingerprint(units)
+        self.results: dict[int, Result] = {}
+        if self.path.exists():
+            self._read()
+        else:
+            self._write({"check": self.name, "units": len(units)})
+
+    def _read(self) -> None:
+        whole = self.path.read_text(encoding="utf-8")
+        lines = whole.splitlines()
+        if not whole.endswith("\n"):
+            lines = lines[:-1]  # cut short: it was being written when all stopped
+        try:
+            head = json.loads(lines[0])
+            for line in lines[1:]:
+                entry = json.loads(line)
+                self.results[entry["unit"]] = pickle.loads(base64.b64decode(entry["result"]))
+        except (IndexError, KeyError, ValueError, pickle.UnpicklingError) as error:
+            raise CheckpointError(f"{self.path}: not a checkpoint: {error}") from None
+        if head.get("check") != self.name:
+            raise CheckpointError(f"{self.path}: a checkpoint of another check")
+        if not whole.endswith("\n"):
+            self.path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def add(self, k: int, result: Result) -> None:
+        """Keep a result, if it says something: a unit cut short is to be done again."""
+        if not result.complete and result.violation is None:
+            return
+        coded = base64.b64encode(pickle.dumps(result)).decode()
+        what = written(result.workload)
+        self._write({"unit": k, "workload": what, "states": result.states, "result": coded})
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+def _fingerprint(units: Sequence[Unit]) -> str:
+    """A name for a check: the same for the same units and ways to search."""
+    text = repr([(unit.setup, unit.workload, unit.how.ghost, unit.how.properties, unit.m1)
+                 for unit in units])  # fmt: skip
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+Numbered: TypeAlias = tuple[int, Unit]
+
+Elsewhere: TypeAlias = Callable[[list[Numbered]], Iterable[tuple[int, Result]]]
+"""Something that checks units, and returns what comes of them with their numbers."""
+
+Progress = Callable[[Summary, int, int, int], None]
+"""Called now and then: what is done, and states, transitions and depth under way."""
+
+
+def run_units(
+    units: Sequence[Unit],
+    *,
+    workers: int | None = None,
+    checkpoint: Checkpoint | None = None,
+    keep_going: bool = False,
+    progress: Progress | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> Summary:
+    """Check all units; without `keep_going` stop at the first that has a violation.
+
+    They are checked by so many processes of this machine, all cores if nothing is
+    said, or by whatever `elsewhere` is.
+    """
+    start = time.perf_counter()
+    summary = Summary(units=len(units))
+    if units:
+        summary.required = needed(units[0].setup.network, units[0].how.ghost)
+    todo: list[Numbered] = list(enumerate(units))
+    if checkpoint is not None:
+        for result in checkpoint.results.values():
+            summary.take(result)
+            summary.resumed += 1
+        todo = [(k, unit) for k, unit in todo if k not in checkpoint.results]
+    workers = min(workers or cores(), max(1, len(todo) // 2))
+    results: Iterator[tuple[int, Result]]
+    if not todo or (summary.shortest is not None and not keep_going):
+        results = iter(())
+    elif elsewhere is not None:
+        results = iter(elsewhere(todo))
+    elif workers > 1:
+        results = _spread(todo, workers, summary, progress)
+    else:
+        results = _here(todo, summary, progress)
+    for k, result in results:
+        summary.take(result)
+        if checkpoint is not None:
+            checkpoint.add(k, result)
+        if progress is not None:
+            progress(summary, 0, 0, 0)
+        if summary.shortest is not None and not keep_going:
+            break
+    if isinstance(results, Generator):
+        results.close()
+    summary.seconds = time.perf_counter() - start
+    return summary
+
+
+def _here(
+    todo: list[Numbered], summary: Summary, progress: Progress | None
+) -> Generator[tuple[int, Result], None, None]:
+    """All in this process."""
+    for k, unit in todo:
+        watch = None
+        if progress is not None:
+
+            def watch(states: int, transitions: int, depth: int) -> None:
+                progress(summary, states, transitions, depth)
+
+        yield k, check_unit(unit, watch)
+
+
+# -- several processes --------------------------------------------------------
+
+_board: Any = None
+_place = -1
+
+
+def _enter(board: Any, places: Any) -> None:
+    """A worker begins: it gets a place on the board where it shows how far it is."""
+    global _board, _place
+    _board = board
+    with places.get_lock():
+        _place = places.value
+        places.value += 1
+
+
+def _show(states: int, transitions: int, depth: int) -> None:
+    _board[3 * _place : 3 * _place + 3] = [states, transitions, depth]
+
+
+def _do(task: list[Numbered]) -> list[tuple[int, Result]]:
+    results = []
+    for k, unit in task:
+        results.append((k, check_unit(unit, _show)))
+        _show(0, 0, 0)
+    return results
+
+
+def _spread(
+    todo: list[Numbered], workers: int, summary: Summary, progress: Progress | None
+) -> Generator[tuple[int, Result], None, None]:
+    """Over several processes of this machine, each with its share of the memory."""
+    spawn = multiprocessing.get_context("spawn")
+    board = spawn.Array("q", 3 * workers)
+    places = spawn.Value("i", 0)
+    todo = [
+        (k, replace(unit, how=replace(unit.how, memory=unit.how.memory // workers)))
+        for k, unit in todo
+    ]
+    size = max(1, min(_HANDFUL, len(todo) // (4 * workers)))
+    tasks = [todo[at : at + size] for at in range(0, len(todo), size)]
+    with spawn.Pool(workers, _enter, (board, places)) as pool:
+        results = pool.imap_unordered(_do, tasks)
+        for _ in tasks:
+            while True:
+                try:
+                    done = results.next(timeout=0.2)
+                    break
+                except multiprocessing.TimeoutError:
+                    if progress is not None:
+                        shown = board[:]
+                        progress(summary, sum(shown[::3]), sum(shown[1::3]), max(shown[2::3]))
+            yield from done

@@ -1,0 +1,92 @@
+"""A counterexample as a test: a file for pytest that replays it.
+
+The run becomes a schedule of the testing kit, in the format of `tests/core/cases`:
+sends, and which packet of which link arrives or is lost, and what is sent inside
+which delivery. The kit lets everything else arrive in the end, and its oracle
+judges the whole. A protocol must come through it; one that the registry keeps
+because it is wrong must go on failing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import registry
+from .counterexample import Counterexample
+from .mutants import MUTANTS
+
+__all__ = ["case_of", "regression_test"]
+
+
+def _tested(found: Counterexample) -> str:
+    """The protocol to test: for a mutant the one that it is made of."""
+    mutant = MUTANTS.get(found.setup.protocol)
+    return found.setup.protocol if mutant is None else mutant.of
+
+
+def case_of(found: Counterexample) -> dict[str, Any]:
+    """The run as a case of the testing kit."""
+    network = found.setup.network
+    replay = found.replay
+    inside = {(client.index, name) for client in replay.clients for _, name in client.reactions}
+    schedule: list[list[Any]] = []
+    for h in replay.happened:
+        if h.kind == "send" and (h.process, h.message) not in inside:
+            schedule.append(["send", h.process, list(h.peers), h.message])
+        elif h.kind in ("receive", "drop"):
+            what = "drop" if h.kind == "drop" else "recv"
+            schedule.append([what, h.peers[0], h.process, h.number])
+        elif h.kind == "tick":
+            schedule.append(["tick", h.process])
+    to = {h.message: list(h.peers) for h in replay.happened if h.kind == "send"}
+    return {
+        "title": f"{found.setup.protocol}: {found.verdict()}",
+        "protocol": _tested(found),
+        "corrected_options": dict(found.setup.options),
+        "n": found.setup.processes,
+        "net": "fifo" if network.fifo else "reorder" if network.reliable else "lossy",
+        "sync": True,
+        "ticks": bool(network.ticks or network.rounds or not network.reliable),
+        "reactions": [
+            [trigger, client.index, to[name], name]
+            for client in replay.clients
+            for trigger, name in client.reactions
+        ],
+        "schedule": schedule,
+    }
+
+
+def regression_test(found: Counterexample) -> str:
+    """The text of a file for pytest."""
+    protocol = registry.describe(_tested(found))
+    right = protocol.causal and protocol.live
+    check = "outcome.ok, outcome.explain()" if right else "not outcome.ok"
+    kind = found.kind.partition(":")[0]
+    case = "".join(_entry(key, value) for key, value in case_of(found).items())
+    story = "\n".join(f"# {line}".rstrip() for line in found.words().splitlines())
+    return f'''"""A run in which {found.setup.protocol} was found to go wrong: {kind}."""
+
+from causewire.testing import Case, replay
+
+{story}
+
+CASE = {{
+{case}}}
+
+
+def test_{_identifier(found.setup.protocol)}_{_identifier(kind)}():
+    outcome = replay(Case.from_json(CASE))
+    assert {check}
+'''
+
+
+def _identifier(text: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in text).lower()
+
+
+def _entry(key: str, value: Any) -> str:
+    """One entry of a case, as source code; a list has a line for each of its items."""
+    if isinstance(value, list) and value:
+        items = "".join(f"        {item!r},\n" for item in value)
+        return f"    {key!r}: [\n{items}    ],\n"
+    return f"    {key!r}: {value!r},\n"

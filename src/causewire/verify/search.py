@@ -1,0 +1,309 @@
+"""Going through the states of a machine: breadth first, depth first, at random.
+
+Breadth first finds shortest counterexamples; depth first keeps few states waiting
+(it takes the newest states first, a handful at a time, through the same loop);
+random walks get deep where the whole is out of reach.
+
+What has been seen is a set of integers. A search that is to tell how it got
+somewhere goes breadth first with the predecessor of each state beside it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from .actor import Move
+from .machine import Found, Machine
+
+__all__ = ["Exploration", "Watch", "Way", "explore", "shortest", "walk"]
+
+STATE_BYTES = 110
+"""What a state costs in a set and in the list that waits, about, in plain Python."""
+
+_HANDFUL = 256
+
+
+@dataclass(slots=True)
+class Exploration:
+    """What a search has seen."""
+
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    ends: int = 0
+    """States in which nothing more can happen."""
+    seconds: float = 0.0
+    complete: bool = False
+    """Whether nothing is left to look at."""
+    found: list[Found] = field(default_factory=list)
+    bytes: int = 0
+    """Memory for states, the tables not counted."""
+    seen: set[int] = field(default_factory=set, repr=False)
+
+
+Watch = Callable[[int, int, int], None]
+"""Called now and then with the numbers of states and transitions, and the depth."""
+
+
+def explore(
+    machine: Machine,
+    *,
+    depth_first: bool = False,
+    limit: int | None = None,
+    keep_going: bool = False,
+    memory: int | None = None,
+    watch: Watch | None = None,
+) -> Exploration:
+    """Look at all states; stop at the first violation unless told to keep going.
+
+    `limit` is a number of states after which to give up, `memory` one of bytes.
+    """
+    start = time.perf_counter()
+    result = Exploration(seen={machine.initial}, depth=0)
+    seen = result.seen
+    waiting = [machine.initial]
+    expand = _expand_eagerly if machine.eager is not None else _expand
+    if memory is not None:
+        most = memory // STATE_BYTES
+        limit = most if limit is None else min(limit, most)
+    while waiting:
+        if depth_first:
+            states = waiting[-_HANDFUL:]
+            del waiting[-_HANDFUL:]
+        else:
+            states = waiting
+            waiting = []
+        ended: list[int] = []
+        special: list[tuple[int, int]] = []
+        result.transitions += expand(machine, states, seen, waiting, ended, special)
+        for state, process in special:
+            _look(machine, state, process, result)
+        result.ends += len(ended)
+        _end(machine, ended, seen, waiting, result)
+        result.depth += bool(waiting) and not depth_first
+        if watch is not None:
+            watch(len(seen), result.transitions, result.depth)
+        if (result.found and not keep_going) or (limit is not None and len(seen) > limit):
+            break
+    else:
+        result.complete = True
+    result.states = len(seen)
+    result.bytes = len(seen) * STATE_BYTES
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def _expand(
+    machine: Machine,
+    states: Iterable[int],
+    seen: set[int],
+    waiting: list[int],
+    ended: list[int],
+    special: list[tuple[int, int]],
+) -> int:
+    """Put the successors of `states` that are new into `waiting`; counts transitions."""
+    rows, top, mask, hot = machine.rows, machine.top, machine.mask, machine.hot
+    learn, wait = seen.add, waiting.append
+    transitions = 0
+    for state in states:
+        moves = 0
+        for of_station, shift in rows[state >> top]:
+            inner, single, several, count, ends, _ = of_station[(state >> shift) & mask]
+            moves += count
+            for change in inner:
+                then = state + change
+                if then not in seen and then & hot:
+                    learn(then)
+                    wait(then)
+            for at, entries in single:
+                other = (state >> at) & mask
+                for change, arrivals in entries:
+                    then = state + change + arrivals[other]
+                    if then not in seen and then & hot:
+                        learn(then)
+                        wait(then)
+            for change, parts in several:
+                then = state + change
+                for at, arrivals in parts:
+                    then += arrivals[(state >> at) & mask]
+                if then not in seen and then & hot:
+                    learn(then)
+                    wait(then)
+            if ends:
+                special.append((state, shift))
+        if not moves:
+            ended.append(state)
+        transitions += moves
+    return transitions
+
+
+def _expand_eagerly(
+    machine: Machine,
+    states: Iterable[int],
+    seen: set[int],
+    waiting: list[int],
+    ended: list[int],
+    special: list[tuple[int, int]],
+) -> int:
+    """The same, where a process may have a move that goes before all others."""
+    rows, top, mask, hot = machine.rows, machine.top, machine.mask, machine.hot
+    learn, wait = seen.add, waiting.append
+    transitions = 0
+    for state in states:
+        moves = 0
+        here = [
+            (of_station[(state >> shift) & mask], shift) for of_station, shift in rows[state >> top]
+        ]
+        for first in here:
+            if first[0][5]:
+                here = [first]
+                break
+        for (inner, single, several, count, ends, _), shift in here:
+            moves += count
+            for change in inner:
+                then = state + change
+                if then not in seen and then & hot:
+                    learn(then)
+                    wait(then)
+            for at, entries in single:
+                other = (state >> at) & mask
+                for change, arrivals in entries:
+                    then = state + change + arrivals[other]
+                    if then not in seen and then & hot:
+                        learn(then)
+                        wait(then)
+            for change, parts in several:
+                then = state + change
+                for at, arrivals in parts:
+                    then += arrivals[(state >> at) & mask]
+                if then not in seen and then & hot:
+                    learn(then)
+                    wait(then)
+            if ends:
+                special.append((state, shift))
+        if not moves:
+            ended.append(state)
+        transitions += moves
+    return transitions
+
+
+def _look(machine: Machine, state: int, shift: int, result: Exploration) -> None:
+    """Note the violations among the moves that end there."""
+    phase, stations = machine.unpack(state)
+    process = machine.shifts.index(shift)
+    row = machine.rows[phase][process][0][stations[process]]
+    for move in row.special:
+        if move.violation is not None:
+            result.found.append(Found(move.violation, state, process, move))
+
+
+def _end(
+    machine: Machine,
+    ended: list[int],
+    seen: set[int],
+    waiting: list[int],
+    result: Exploration,
+) -> None:
+    """Judge states without moves, or let the drivers go another round."""
+    for state in ended:
+        verdict = machine.verdict(state)
+        if isinstance(verdict, Found):
+            result.found.append(verdict)
+        elif verdict is not None and verdict not in seen:
+            seen.add(verdict)
+            waiting.append(verdict)
+
+
+# -- how it came to it --------------------------------------------------------
+
+
+Way = list[tuple[int, Move | None]]
+"""A run: for each step the process and its move; no move is a round of `retransmit`."""
+
+
+def shortest(
+    machine: Machine,
+    wanted: Callable[[str], bool] = lambda kind: True,
+    *,
+    bound: int | None = None,
+) -> tuple[Way, str] | None:
+    """A shortest run to a violation of a wanted kind, and which; None if there is none.
+
+    A violation that takes more than `bound` steps is not looked for.
+    """
+    before: dict[int, tuple[int, int, Move | None]] = {machine.initial: (-1, -1, None)}
+    level = [machine.initial]
+    steps = 0
+    while level and (bound is None or steps <= bound):
+        steps += 1
+        following = []
+        for state in level:
+            some = False
+            for process, move, then in machine.successors(state):
+                some = True
+                if move.violation is not None:
+                    if wanted(move.violation):
+                        return [*_way(before, state), (process, move)], move.violation
+                elif not move.over and then not in before and then & machine.hot:
+                    before[then] = (state, process, move)
+                    following.append(then)
+            if not some:
+                verdict = machine.verdict(state)
+                if isinstance(verdict, Found):
+                    if wanted(verdict.kind):
+                        return _way(before, state), verdict.kind
+                elif verdict is not None and verdict not in before:
+                    before[verdict] = (state, -1, None)
+                    following.append(verdict)
+        level = following
+    return None
+
+
+def _way(before: dict[int, tuple[int, int, Move | None]], state: int) -> Way:
+    way = []
+    while before[state][0] >= 0:
+        state, process, move = before[state]
+        way.append((process, move))
+    return way[::-1]
+
+
+def walk(machine: Machine, *, walks: int, seed: int) -> tuple[Exploration, Way]:
+    """Random runs to their end, until one goes wrong; the last of them, too."""
+    start = time.perf_counter()
+    chance = random.Random(seed)
+    result = Exploration()
+    way: Way = []
+    for _ in range(walks):
+        way = []
+        state = machine.initial
+        while True:
+            options = list(machine.successors(state))
+            if not options:
+                result.ends += 1
+                verdict = machine.verdict(state)
+                if verdict is None:
+                    break
+                if isinstance(verdict, Found):
+                    result.found.append(verdict)
+                    break
+                way.append((-1, None))
+                state = verdict
+                continue
+            process, move, then = options[chance.randrange(len(options))]
+            way.append((process, move))
+            result.transitions += 1
+            if move.violation is not None:
+                result.found.append(Found(move.violation, state, process, move))
+                break
+            if move.over or not then & machine.hot:
+                break
+            state = then
+        result.states += len(way) + 1
+        result.depth = max(result.depth, len(way))
+        if result.found:
+            break
+    result.seconds = time.perf_counter() - start
+    return result, way

@@ -1,0 +1,190 @@
+"""A counterexample as words, as a trace, as a picture and as a test."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+from causewire.check import check
+from causewire.core import registry
+from causewire.report import draw
+from causewire.trace import open_trace, write_trace
+from causewire.verify import (
+    MUTANTS,
+    Counterexample,
+    How,
+    Network,
+    Setup,
+    Unit,
+    check_unit,
+    parse,
+)
+from causewire.verify.regression import case_of, regression_test
+
+AS_PRINTED = "0>2,1,2,1,2; 1>; 2>1"
+
+
+@cache
+def found_in(protocol: str, workload: str, kind: str | None = None) -> Counterexample:
+    """The shortest counterexample of a protocol in a workload."""
+    mutant = MUTANTS.get(protocol)
+    programs = parse(workload)
+    setup = Setup(protocol, len(programs), Network(**mutant.network) if mutant else Network())
+    how = How(engine="python")
+    if kind is not None:
+        how = replace(how, properties=(kind,))
+    violation = check_unit(Unit(setup, programs, how)).violation
+    assert violation is not None
+    return violation.counterexample(setup)
+
+
+def of_mutant(name: str) -> Counterexample:
+    return found_in(name, MUTANTS[name].workload)
+
+
+WHY = (
+    "p0 sent p0:1 to p2; p0 then sent p0:2 to p1; p1 delivered p0:2 and then sent p1:1 to p2; "
+    "so p0:1 happened before p1:1, but p2 delivered p1:1 first, and p0:1 never"
+)
+
+# -- words --------------------------------------------------------------------------
+
+
+def test_words_tell_the_run_step_by_step() -> None:
+    assert of_mutant("csps-permits-ignored").words().splitlines() == [
+        "csps-permits-ignored, any order, workload 0>2,1; 1>2; 2>",
+        "   1. p0 sends p0:1 to p2, msg p0:1 (pid=0, per=False) leaves for p2",
+        "   2. p0 sends p0:2 to p1, msg p0:2 (pid=0, per=True) leaves for p1",
+        "   3. p1 gets msg p0:2 (pid=0, per=True) from p0, delivers p0:2, ack (mid=2) to p0",
+        "   4. p1 sends p1:1 to p2, msg p1:1 (pid=0, per=False) leaves for p2",
+        "   5. p2 gets msg p1:1 (pid=0, per=False) from p1, delivers p1:1, ack (mid=1) to p1",
+        f"      {WHY}",
+    ]
+
+
+def test_a_send_inside_a_delivery_is_told_there() -> None:
+    lines = of_mutant("csps-upcall-first").lines()
+    assert any("delivers p0:2, sends p1:1 to p2" in line for line in lines)
+
+
+def test_what_is_stuck_is_told_with_its_reason() -> None:
+    found = found_in("cykas-as-printed", "0>1,1; 1>")
+    assert found.kind == "undelivered"
+    assert found.lines()[1] == "p0 sends p0:2 to p1, which is held back"
+    assert found.verdict() == (
+        "nothing more can happen; p0:2 has not been delivered to p1; "
+        "p0:2 to p1 is held at its sender, for nothing that will come"
+    )
+
+
+def test_an_exception_is_told() -> None:
+    verdict = of_mutant("sps-m2-below-window").verdict()
+    assert verdict == "an endpoint fails: IndexError: m2 is 1, and the buffer starts at 2"
+
+
+def test_a_duplicate_is_told() -> None:
+    found = of_mutant("bss-twice")
+    assert found.verdict() == "p1 delivers p0:1 a second time"
+
+
+def test_losses_and_rounds_are_told() -> None:
+    workload = parse("0>1; 1>")
+    setup = Setup("unordered", 2, Network(loss=1))
+    violation = check_unit(Unit(setup, workload, How(engine="python"))).violation
+    assert violation is not None
+    found = violation.counterexample(setup)
+    assert "msg p0:1 from p0 to p1 is lost" in found.lines()
+    kinds = [event.kind for event in found.events()]
+    assert kinds == ["send", "release", "drop"]
+
+
+# -- a trace ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_rows_are_those_of_a_trace(name: str, tmp_path: Path) -> None:
+    """They can be written, read and checked; sequence and Lamport numbers are in order."""
+    events = of_mutant(name).events()
+    path = tmp_path / "run.jsonl"
+    write_trace(path, events)
+    assert list(open_trace(path).events()) == events
+    assert not check(str(path)).bad
+    seq: dict[str, int] = {}
+    lamport: dict[str, int] = {}
+    for event in events:
+        assert event.seq == seq.get(event.process, 0)
+        seq[event.process] = event.seq + 1
+        assert event.lamport is not None
+        assert event.lamport > lamport.get(event.process, 0)
+        lamport[event.process] = event.lamport
+
+
+def test_a_trace_is_drawn_with_its_violation() -> None:
+    found = found_in("cykas-as-printed", AS_PRINTED, "causal order")
+    svg = draw(found.events(), axis="order", note=found.verdict())
+    assert "violates causal order" in svg
+    assert svg.count("head-red") > 2
+    assert all(f">{name}<" in svg for name in ("p0", "p1", "p2"))
+
+
+# -- a test -------------------------------------------------------------------------
+
+
+def functions_of(text: str) -> list[Callable[[], None]]:
+    """The tests of a file, to be called."""
+    names: dict[str, object] = {}
+    exec(compile(text, "test_regression.py", "exec"), names)
+    return [f for k, f in names.items() if k.startswith("test_") and isinstance(f, FunctionType)]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_test_fails_with_the_mistake_and_passes_without(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of the two runs is decided by what the registry has under the protocol's name."""
+    mutant = MUTANTS[name]
+    [test] = functions_of(regression_test(of_mutant(name)))
+    test()
+    broken = replace(registry.describe(mutant.of), endpoint=mutant.endpoint)
+    monkeypatch.setitem(registry._BY_NAME, mutant.of, broken)
+    with pytest.raises(AssertionError):
+        test()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "workload", "repaired"),
+    [("cykas-as-printed", AS_PRINTED, "cykas"), ("fifo", "0>2,1; 1>2; 2>", "csps")],
+)
+def test_a_known_bad_must_go_on_failing(protocol: str, workload: str, repaired: str) -> None:
+    found = found_in(protocol, workload, "causal order")
+    text = regression_test(found)
+    [test] = functions_of(text)
+    test()
+    [on_the_right_one] = functions_of(
+        text.replace(f"'protocol': {protocol!r}", f"'protocol': {repaired!r}")
+    )
+    with pytest.raises(AssertionError):
+        on_the_right_one()
+
+
+def test_the_file_is_one_for_pytest(tmp_path: Path) -> None:
+    path = tmp_path / "test_found.py"
+    path.write_text(regression_test(of_mutant("sps-unsent-not-counted")))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_reactions_are_part_of_the_case() -> None:
+    case = case_of(of_mutant("sps-upcall-first"))
+    assert case["protocol"] == "sps"
+    assert case["reactions"] == [["p0:2", 1, [2], "p1:1"]]
+    assert ["send", 1, [2], "p1:1"] not in case["schedule"]

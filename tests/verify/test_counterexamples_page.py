@@ -1,0 +1,130 @@
+"""docs/counterexamples.md has what the search finds today.
+
+python tests/verify/test_counterexamples_page.py     writes it anew
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from causewire.verify import (
+    MUTANTS,
+    PROPERTIES,
+    Counterexample,
+    How,
+    Network,
+    Setup,
+    Unit,
+    check_unit,
+    parse,
+)
+from causewire.verify.lasso import look
+
+PAGE = Path(__file__).parents[2] / "docs" / "counterexamples.md"
+
+KNOWN_BAD = (
+    (
+        "unordered",
+        "delivers on arrival",
+        "0>1,1; 1>",
+        PROPERTIES,
+    ),
+    (
+        "fifo",
+        "keeps the order of each sender, and no more",
+        "0>2,1; 1>2; 2>",
+        PROPERTIES,
+    ),
+    (
+        "cykas-secret-sends",
+        "in secret mode, sends to the sender of the last secret (ERRATA 5.6)",
+        "0>1; 1>2,0; 2>1,0",
+        PROPERTIES,
+    ),
+    (
+        "cykas-as-printed",
+        "Algorithm 4 to the letter: an ack makes nobody look at the buffer (ERRATA 5.1)",
+        "0>1,1; 1>",
+        PROPERTIES,
+    ),
+    (
+        "cykas-as-printed",
+        "the same, judged by causal order alone: one process that sends five messages (ERRATA 5.2)",
+        "0>2,1,2,1,2; 1>; 2>1",
+        ("causal order",),
+    ),
+)
+
+HEAD = """\
+# Counterexamples
+
+What `causewire verify` finds in protocols that are wrong: the known-bads of the registry, and
+*mutants*, protocols with one mistake of the papers put back in (`causewire.verify.MUTANTS`). Each
+is a shortest run in the workload that is named with it, and each can be had again, as words, as a
+trace, as a picture or as a test, by
+
+    causewire verify --protocol NAME [--trace run.jsonl] [--draw run.svg] [--regression test_run.py]
+
+In the same workloads nothing is found in the protocols without the mistake
+(`tests/verify/test_mutants.py`). This page is compared with what is found by
+`tests/verify/test_counterexamples_page.py`. Numbers of errata are those that the modules of the
+core cite; [verification.md](verification.md) tells what all this means.
+
+Packets are shown with their fields. `pid` is the message before in the same channel, `per` the flag
+that a permit will follow; a `yct` is the permit of Cykas.
+"""
+
+
+def found_in(
+    protocol: str, workload: str, network: Network, properties: tuple[str, ...]
+) -> Counterexample:
+    programs = parse(workload)
+    setup = Setup(protocol, len(programs), network)
+    how = How(engine="python", properties=properties)
+    violation = check_unit(Unit(setup, programs, how)).violation
+    assert violation is not None, protocol
+    return violation.counterexample(setup)
+
+
+def section(title: str, what: str, found: Counterexample) -> str:
+    kind = found.kind.partition(":")[0]
+    steps = f"{what[0].upper()}{what[1:]}. Found: {kind}, after {len(found)} steps."
+    return f"### {title}\n\n{steps}\n\n```text\n{found.words()}\n```\n"
+
+
+def sections() -> Iterator[str]:
+    yield HEAD
+    yield "## Known-bads\n"
+    for name, what, workload, properties in KNOWN_BAD:
+        yield section(f"`{name}`", what, found_in(name, workload, Network(), properties))
+    yield "## Mutants\n"
+    for mutant in MUTANTS.values():
+        found = found_in(mutant.name, mutant.workload, Network(**mutant.network), PROPERTIES)
+        what = mutant.mistake + (f" (ERRATA {mutant.erratum})" if mutant.erratum else "")
+        yield section(f"`{mutant.name}`", what, found)
+    yield "## Starvation\n"
+    lasso = look("cykas").lasso
+    assert lasso is not None
+    story = "\n".join(lasso.words())
+    yield (
+        "`causewire verify --protocol cykas --starvation`: two processes keep sending, and what "
+        "p0\nhas to send is never sent (ERRATA 5.7; Almeida, section 4.3).\n\n"
+        f"```text\n{story}\n```\n"
+    )
+
+
+def summary(text: str) -> list[str]:
+    """Everything but the runs, of which there may be several that are equally short."""
+    lines = text.splitlines()
+    steps = [line[:5] for line in lines if re.match(r" *[0-9]+\. ", line)]
+    return [line for line in lines if not line.startswith("   ")] + steps
+
+
+def test_the_page_has_what_is_found() -> None:
+    assert summary(PAGE.read_text(encoding="utf-8")) == summary("\n".join(sections()))
+
+
+if __name__ == "__main__":
+    PAGE.write_text("\n".join(sections()), encoding="utf-8")
