@@ -471,7 +471,7 @@ def planted_table(folder: Path, events: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--processes", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--processes", type=int, nargs="*", default=[100, 1000])
     parser.add_argument("--events", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--runs", type=int, default=10_000, help="runs of 1,000 events")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from causewire.pipeline import metrics, prepare
 from causewire.sim import Config, simulate
+from causewire.trace import Event
 
 BASE = {"messages": 60, "processes": {"count": 5}}
 RUNS = {
@@ -46,11 +47,8 @@ def simulated():
 def tables(spark, simulated):
     """The same as tables of Spark, all at once."""
     rows = [event._asdict() | {"peers": list(event.peers)} for event in simulated[0]]
-    events = spark.createDataFrame(rows, prepare.EVENTS).repartition(2).cache()
-    copies = metrics.copies(events).cache()
-    yield events, copies
-    copies.unpersist()
-    events.unpersist()
+    events = spark.createDataFrame(rows, prepare.EVENTS).repartition(2).localCheckpoint()
+    return events, metrics.copies(events).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +141,53 @@ def test_where_the_time_of_each_copy_went(simulated, tables):
     # An optimal protocol imposes no latency but the unavoidable one (Table 1).
     assert ("rst", "noncausal") not in seen
     assert ("csps", "noncausal") in seen
+
+
+def test_a_story_by_hand(spark):
+    """Ann tells Bob (10 ns away) and Cy (100 ns); Bob passes it on to Cy (15 ns).
+
+    Bob has to wait for a permit of Ann, 40 ns, and his message for hers at Cy, who
+    delivers it 5 ns after that. Whoever knew everything would have sent it at 20, to
+    arrive at 35, but would have had to wait for Ann's until 100.
+    """
+    rows = [
+        ("ann", 0, 0, 1, "send", "ann", 1, ["bob", "cy"]),
+        ("ann", 1, 0, 2, "release", "ann", 1, ["bob"]),
+        ("ann", 2, 0, 3, "release", "ann", 1, ["cy"]),
+        ("bob", 0, 10, 4, "receive", "ann", 1, ["ann"]),
+        ("bob", 1, 10, 5, "deliver", "ann", 1, ["ann"]),
+        ("bob", 2, 20, 6, "send", "bob", 1, ["cy"]),
+        ("ann", 3, 40, 4, "permit", "ann", 1, ["bob"]),
+        ("bob", 3, 60, 7, "permit_receive", "ann", 1, ["ann"]),
+        ("bob", 4, 60, 8, "release", "bob", 1, ["cy"]),
+        ("cy", 0, 75, 9, "receive", "bob", 1, ["bob"]),
+        ("cy", 1, 100, 10, "receive", "ann", 1, ["ann"]),
+        ("cy", 2, 100, 11, "deliver", "ann", 1, ["ann"]),
+        ("cy", 3, 105, 12, "deliver", "bob", 1, ["bob"]),
+    ]
+    told = [Event("story", *row, 100, 8)._asdict() for row in rows]
+    events = spark.createDataFrame(told, prepare.EVENTS).repartition(2).localCheckpoint()
+    table = metrics.copies(events).localCheckpoint()
+    to_bob, to_cy, passed_on = table.orderBy("sent_ns", "destination").collect()
+    names = ("latency_ns", "held_at_sender_ns", "network_ns", "held_at_receiver_ns")
+    names += ("earliest_ns", "unavoidable_ns", "noncausal_ns")
+    assert [to_bob[name] for name in names] == [10, 0, 10, 0, 10, 10, 0]
+    assert [to_cy[name] for name in names] == [100, 0, 100, 0, 100, 100, 0]
+    assert [passed_on[name] for name in names] == [85, 40, 15, 30, 100, 80, 5]
+    assert to_cy.released_by is None
+    assert tuple(passed_on.released_by) == ("permit_receive", "ann", "ann", 1)
+    assert tuple(passed_on.held_for) == ("ann", 1)
+    assert to_bob.held_for is None
+    (run,) = metrics.runs(events, table).collect()
+    assert (run.sent, run.copies, run.delivered, run.processes) == (2, 3, 3, 3)
+    assert (run.latency_p50_ns, run.latency_p99_ns, run.latency_max_ns) == (85, 100, 100)
+    assert run.latency_mean_ns == pytest.approx(65)
+    assert run.noncausal_mean_ns == pytest.approx(5 / 3)
+    assert (run.duration_ns, run.execution_ns) == (105, 105)
+    assert (run.control_packets, run.control_bytes, run.control_per_message) == (1, 8, 0.5)
+    assert (run.payload_bytes, run.metadata_bytes) == (300, 24)
+    assert (run.max_send_buffer, run.max_receive_buffer) == (1, 1)
+    assert (run.max_in_transit, run.max_in_transit_per_pair) == (2, 1)
 
 
 def test_schemas_are_as_declared(tables):

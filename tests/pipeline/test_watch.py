@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -263,6 +267,74 @@ def test_a_batch_that_is_done_again_is_there_once(spark, tmp_path):
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
     once(spark, traces, out)
     assert tables(out) == before
+
+
+def started_but_not_done(checkpoint):
+    """Is a batch, but not the first, begun and not committed?"""
+
+    def batches(kind):
+        place = checkpoint / kind
+        return {f.name for f in place.iterdir() if f.name.isdigit()} if place.is_dir() else set()
+
+    return bool(batches("commits")) and bool(batches("offsets") - batches("commits"))
+
+
+def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
+    """The command, while nodes write; then it goes on, and each row is there once."""
+    events = timed(3, steps=600)
+    traces, out = tmp_path / "traces", tmp_path / "found"
+    traces.mkdir()
+    writers = {
+        name: open_writer(traces / f"{name}.jsonl", live=True)
+        for name in sorted({e.process for e in events})
+    }
+    parts = [events[k : k + 30] for k in range(0, len(events), 30)]
+
+    def write(part):
+        for event in part:
+            writers[event.process].write(event)
+        for writer in writers.values():
+            writer.flush()
+
+    write(parts.pop(0))
+    options = ["--out", str(out), "--window", "20us", "--late", "100us", "--every", "100ms"]
+    command = [sys.executable, "-m", "causewire", "watch", str(traces), "--master", "local[2]"]
+    watcher = subprocess.Popen(
+        [*command, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + 300
+        while not started_but_not_done(out / "_checkpoint"):
+            assert watcher.poll() is None, watcher.stderr.read().decode()
+            assert time.monotonic() < end, "nothing is watched"
+            if len(parts) > 4 and (out / "_checkpoint" / "commits").is_dir():
+                write(parts.pop(0))
+            time.sleep(0.01)
+    finally:
+        os.killpg(watcher.pid, signal.SIGKILL)
+        watcher.wait()
+        watcher.stderr.close()
+    assert len(parts) >= 4
+    for part in parts:
+        write(part)
+    for writer in writers.values():
+        writer.close()
+    write_trace(traces / "last.parquet", [Event("r", "clock", 0, 10**9, None, "tick")])
+    settings = Settings(window_ns=20_000, late_ns=100_000, idle_ms=1)
+    watch(spark, traces, out, settings, once=True).query.awaitTermination()
+    found = tables(out)
+    wanted = check(events, examples=10_000)
+    assert found["late"] == found["quarantine"] == []
+    starts = [w["start_ns"] for w in found["windows"]]
+    assert len(starts) == len(set(starts))
+    assert sum(w["events"] for w in found["windows"]) == len(events)
+    assert sum(w["sent"] for w in found["windows"]) == wanted.messages
+    overtaken = [(v["first_origin"], v["first_mid"]) for v in found["violations"]]
+    assert len(overtaken) == len(set(overtaken)) > 0
+    assert set(overtaken) == {tuple(v.first) for v in wanted.examples}
 
 
 def test_json_lines_of_violations(tmp_path):

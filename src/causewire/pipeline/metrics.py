@@ -7,7 +7,8 @@
     runs(events, table)          # each run
 
 All are functions of a table of events (`prepare.EVENTS`), with the schemas that
-are declared here. Times are nanoseconds. Percentiles are exact: the p-th is the
+are declared here. They refer to their tables many times: keep those, as files or by
+`localCheckpoint()`, if it costs something to make them. Times are nanoseconds. Percentiles are exact: the p-th is the
 least value that a share p of the values does not exceed.
 
 A copy is one message for one destination. Its time is
@@ -338,26 +339,29 @@ def occupancy(table: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    def steps(what: str, who: str, peer: Column, enters: str, leaves: str) -> DataFrame:
-        part = table.where(f.col(enters).isNotNull() & (f.col("origin") != f.col("destination")))
-        key = [f.col("run"), f.col(who).alias("process"), peer.alias("peer")]
-        named = f.lit(what).alias("what")
-        more = part.select(*key, named, f.col(enters).alias("time_ns"), f.lit(1).alias("change"))
-        gone = part.where(f.col(leaves).isNotNull())
-        less = gone.select(*key, named, f.col(leaves).alias("time_ns"), f.lit(-1).alias("change"))
-        return more.unionByName(less)
+    def steps(what: str, who: str, peer: Column, enters: str, leaves: str) -> list[Column]:
+        key = [f.lit(what).alias("what"), f.col(who).alias("process"), peer.alias("peer")]
+        left = f.when(f.col(enters).isNotNull(), f.col(leaves))
+        return [
+            f.struct(*key, f.col(enters).alias("time_ns"), f.lit(1).alias("change")),
+            f.struct(*key, left.alias("time_ns"), f.lit(-1).alias("change")),
+        ]
 
     nobody = f.lit(None).cast("string")
-    every = (
-        steps("send_buffer", "origin", nobody, "sent_ns", "released_ns")
-        .unionByName(steps("in_transit", "origin", nobody, "released_ns", "received_ns"))
-        .unionByName(
-            steps("in_transit", "origin", f.col("destination"), "released_ns", "received_ns")
-        )
-        .unionByName(steps("receive_buffer", "destination", nobody, "received_ns", "delivered_ns"))
+    every = [
+        *steps("send_buffer", "origin", nobody, "sent_ns", "released_ns"),
+        *steps("in_transit", "origin", nobody, "released_ns", "received_ns"),
+        *steps("in_transit", "origin", f.col("destination"), "released_ns", "received_ns"),
+        *steps("receive_buffer", "destination", nobody, "received_ns", "delivered_ns"),
+    ]
+    moved = (
+        table.where("origin != destination")
+        .select("run", f.explode(f.array(*every)).alias("step"))
+        .select("run", "step.*")
+        .where("time_ns is not null")
     )
     key = ("run", "process", "peer", "what")
-    changes = every.groupBy(*key, "time_ns").agg(f.sum("change").alias("change"))
+    changes = moved.groupBy(*key, "time_ns").agg(f.sum("change").alias("change"))
     along = Window.partitionBy(*key).orderBy("time_ns")
     level = f.sum("change").over(along)
     return _declared(changes.where("change != 0").withColumn("copies", level), OCCUPANCY)

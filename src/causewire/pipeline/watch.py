@@ -1,6 +1,7 @@
 """Watching traces that are still being written: Structured Streaming.
 
-    for told in Watch(spark, "traces/", "found/").start(): ...
+    watching = watch(spark, "traces/", "found/", tell=print)
+    watching.stop()
 
 Rows come from the source `causewire` as nodes write them, go to the state of
 their run (`live.py`), and what is found goes to four tables below a directory:
@@ -206,7 +207,8 @@ def watch(
     """Follow the traces in a directory; `tell` is told each row as it is written.
 
     `every` is the time between batches in seconds. With `once`, what is there is
-    taken, and the query ends by itself; a later one goes on from there.
+    taken, and the query ends by itself; a later one goes on from there, with the
+    rows that wait for what may still come.
     """
     register(spark)
     out = Path(out)
@@ -226,14 +228,20 @@ def watch(
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{every} seconds")
-    # Each of these is a store of its own, which costs time in every batch.
-    shares = "spark.sql.shuffle.partitions"
-    before = str(spark.conf.get(shares))
-    spark.conf.set(shares, parallelism(spark))
+    settings_of_query = {
+        # Each is a store of its own, which costs time in every batch.
+        "spark.sql.shuffle.partitions": str(parallelism(spark)),
+        # Batches without rows are for runs that may have ended. There is no end to them.
+        "spark.sql.streaming.noDataMicroBatches.enabled": str(not once).lower(),
+    }
+    before = {key: str(spark.conf.get(key)) for key in settings_of_query}
     try:
+        for key, value in settings_of_query.items():
+            spark.conf.set(key, value)
         return Watching(writer.start())
     finally:
-        spark.conf.set(shares, before)
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> None:

@@ -154,7 +154,7 @@ def _draw_panel(
 def _limits(plan: FigurePlan, axis: Axes) -> None:
     """From zero, unless what matters is how far from 1 something is."""
     low, high = axis.get_ylim()
-    if plan.y_scale == "linear" and not (plan.over and high < 2 * max(plan.across, default=1.0)):
+    if plan.y_scale == "linear" and not plan.over:
         axis.set_ylim(-0.02 * high, high)
     elif plan.y_scale == "linear":
         axis.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))

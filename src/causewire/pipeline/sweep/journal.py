@@ -77,6 +77,7 @@ class Journal:
         self._lock = threading.Lock()
         self._read: dict[Path, int] = {}
         """How far each file has been read, in bytes."""
+        self.entries = 0
         self.ended: dict[str, Ended] = {}
         self.rows: dict[str, dict[str, Any]] = {}
         """The rows of those runs that are to be kept here."""
@@ -109,6 +110,7 @@ class Journal:
             return
         if entry["code"] != self._code:
             return
+        self.entries += 1
         if "begin" in entry:
             self._begun.setdefault(sitting, Counter())[entry["begin"]] += 1
             return

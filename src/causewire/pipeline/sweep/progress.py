@@ -28,7 +28,8 @@ class Progress:
     """Watches a journal grow; says nothing unless there is a terminal to say it to.
 
     The time that is left is estimated from the work that is, not from the number
-    of runs: they begin with the longest.
+    of runs: they begin with the longest. The clock starts when the first run does:
+    workers that are slow to start say nothing about the runs.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Progress:
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._begin = clock()
+        self._entries = journal.entries
         self._done_before = {run for run in costs if run in journal.ended}
         self._work = sum(cost for run, cost in costs.items() if run not in self._done_before)
         self._over = threading.Event()
@@ -72,6 +74,8 @@ class Progress:
 
     def line(self) -> str:
         """The present state in one line."""
+        if self._journal.entries == self._entries:
+            self._begin = self._clock()
         runs = self._journal.ended
         new = [run for run in self._costs if run in runs and run not in self._done_before]
         done = len(self._done_before) + len(new)

@@ -1,0 +1,18 @@
+"""The examples of docs/pipeline.md run, on the shared session."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "pipeline.md"
+EXAMPLES = re.findall(r"```py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_example(spark, number):
+    namespace: dict[str, object] = {}
+    exec(compile(EXAMPLES[number], f"example {number}", "exec"), namespace)
+    assert namespace["spark"] is spark
