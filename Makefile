@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+FUZZ_SECONDS ?= 60
 
 .PHONY: help demo test test-spark lint bench soak fuzz clean
 help:
@@ -13,7 +14,8 @@ help:
 	@echo "make lint    ruff, mypy --strict, import directions"
 	@echo "make bench   the benchmarks, as ratios"
 	@echo "make soak    100,000 seeded runs for every protocol (minutes on two cores)"
-	@echo "make fuzz    100,000 random traces against the brute-force check"
+	@echo "make fuzz    100,000 random traces against the brute-force check; every decoder"
+	@echo "             with Atheris, for FUZZ_SECONDS=60 each"
 
 # The environment: from the lock file, which pins every version.
 $(STAMP): requirements.lock pyproject.toml
@@ -25,8 +27,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(STAMP)
-	@$(BIN)/python examples/tour.py
-	@$(BIN)/python examples/demo.py out/demo
+	@$(BIN)/causewire demo --out out/demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --ignore=tests/pipeline
@@ -51,6 +52,7 @@ soak: $(STAMP)
 
 fuzz: $(STAMP)
 	$(BIN)/python benchmarks/check_fuzz.py --runs 100000
+	$(BIN)/python tests/transport/fuzz.py all $(FUZZ_SECONDS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out

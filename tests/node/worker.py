@@ -1,62 +1,32 @@
-"""A process of the tests: a node that talks to the others, and does what it is told.
-
-Arguments: one JSON object. Commands come as lines on standard input; answers leave
-as JSON lines on standard output.
-"""
+"""A process of the tests: a node that talks to the others, and does what it is told."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import resource
-import sys
+from collections.abc import Sequence
 from typing import Any
 
-from causewire.node import Node, run
+from causewire.testing.puppet import Puppet
 
 
-class Worker:
+class Worker(Puppet):
     def __init__(self, settings: dict[str, Any]) -> None:
-        self.settings = settings
-        self.random = random.Random(settings["seed"])
-        self.node = Node(
-            settings["name"],
-            listen=("127.0.0.1", settings["port"]),
-            peers={name: tuple(place) for name, place in settings["peers"].items()},
-            protocol=settings.get("protocol", "csps"),
-            key=settings["key"].encode() if settings.get("key") else None,
-            trace=settings.get("trace"),
-            run="test",
-        )
-        self.others = sorted(settings["peers"])
+        super().__init__(settings)
+        self.random = random.Random(settings["name"])
         self.got = 0
         self.events: list[str] = []
         self.sending: asyncio.Task[None] | None = None
 
-    async def main(self) -> None:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        async with self.node:
-            tasks = [asyncio.create_task(task) for task in (self.listen(), self.watch())]
-            self.say(ready=True)
-            while line := (await reader.readline()).decode().split():
-                if line[0] == "stop":
-                    break
-                await self.obey(line[0], line[1:])
-            self.say(drained=await self.node.close(float(line[1]) if line[1:] else 20.0))
-            await asyncio.gather(*tasks)
-
-    def say(self, **answer: Any) -> None:
-        print(json.dumps(answer), flush=True)
-
-    async def obey(self, command: str, words: list[str]) -> None:
+    async def obey(self, command: str, words: Sequence[str]) -> None:
         if command == "talk":
             self.sending = asyncio.create_task(self.talk(int(words[0]), float(words[1])))
         elif command == "send":
             await self.node.send(words[0].split(","), b"0 one")
             self.say(sent=True)
+        elif command == "flood":
+            self.sending = asyncio.create_task(self.flood(words[0], int(words[1]), int(words[2])))
         elif command == "blocked":
             self.say(blocked=[str(reason) for reason in self.node.blocked()])
         elif command == "state":
@@ -71,6 +41,11 @@ class Worker:
         for _ in range(count):
             await self.node.send(self.some(), b"3 " + bytes(40))
             await asyncio.sleep(self.random.uniform(0, 2 * pause))
+
+    async def flood(self, to: str, count: int, size: int) -> None:
+        """As many messages as there is room for, and then some."""
+        for _ in range(count):
+            await self.node.send(to, b"0 " + bytes(size))
 
     def some(self) -> list[str] | str:
         if self.random.random() < 0.5:
@@ -90,4 +65,4 @@ class Worker:
 
 
 if __name__ == "__main__":
-    run(Worker(json.loads(sys.argv[1])).main())
+    Worker.perform()

@@ -1,15 +1,21 @@
 """Fuzzing of every decoder with Atheris, guided by coverage (`make fuzz`).
 
+    python tests/transport/fuzz.py all SECONDS [FOLDER]
     python tests/transport/fuzz.py frames|codec|greeting|datagram|session|link [libFuzzer options]
 
 Each target takes bytes as they could come from the network. Anything but the errors
-that stand for a counted drop ends the run and leaves the input in a file.
+that stand for a counted drop ends the run and leaves the input in a file. `all` runs
+each target for so long and says how often; inputs that reached something new are kept
+in the folder, where the next run begins.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import atheris
 
@@ -89,9 +95,64 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 shared = Target()
 
 
+def seeds() -> dict[str, bytes]:
+    """An input for each target that is understood: from there, the rest is near."""
+    message = ("msg", 2, 1, b"text")
+    said = [
+        frames.put_ack([[0, 2], [4, 5]]),
+        frames.put_run([message, ("msg", 3, 2, b"more")], True, [b"text", b"more"], [4, 4]),
+        frames.put_run([("msg", 9, 4, b"x")], False, [b"x"], [1]),
+        frames.put_piece(frames.Fragment(("msg", 5, 3, bytes(40)), 1, 4, 10), True),
+        frames.put_obituary("ann", 1001),
+        frames.put_because(["ann", "carol"]),
+        b"\x02\x01\x03\x01\x04\x06\x07\x07\x09",
+    ]
+    ann = shared.pair.ann
+    ann._greet(ann.peers["bob"], 5, False, ("127.0.0.1", 2))
+    ((greeting, _),) = ann.greetings
+    return {
+        "frames": b"".join(said),
+        "codec": b"\x00\x00\x02\x01\x02\x00\x05\x01x",
+        "greeting": greeting,
+        "datagram": greeting,
+        "session": b"\x00" + b"".join(bytes([len(frame)]) + frame for frame in said),
+        "link": b"\x00\x00\x00\x02\x01\x05\x01x",
+    }
+
+
+def run_all(seconds: int, folder: Path) -> int:
+    """Every target for so long; returns how many of them found something."""
+    found = 0
+    for name, seed in seeds().items():
+        corpus = folder / name
+        corpus.mkdir(parents=True, exist_ok=True)
+        (corpus / "seed").write_bytes(seed)
+        options = ["-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={folder}/{name}-"]
+        options += [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=20", str(corpus)]
+        command = [sys.executable, __file__, name, *options]
+        done = subprocess.run(command, capture_output=True, text=True)
+        said = done.stdout + done.stderr
+        units = re.search(r"number_of_executed_units: *(\d+)", said)
+        covered = re.findall(r" cov: (\d+)", said)
+        print(
+            f"{name:9} {int(units[1]) if units else 0:10,} executions, "
+            f"{covered[-1] if covered else 0:>5} places covered, "
+            f"{'nothing found' if not done.returncode else 'FOUND SOMETHING'}",
+            flush=True,
+        )
+        if done.returncode:
+            found += 1
+            print(said[-3000:], file=sys.stderr)
+    return found
+
+
 def main() -> None:
+    if len(sys.argv) > 2 and sys.argv[1] == "all" and sys.argv[2].isdecimal():
+        folder = Path(sys.argv[3] if len(sys.argv) > 3 else "out/fuzz")
+        raise SystemExit(1 if run_all(int(sys.argv[2]), folder) else 0)
     if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
-        raise SystemExit(f"usage: {sys.argv[0]} {'|'.join(TARGETS)} [libFuzzer options]")
+        names = "|".join(TARGETS)
+        raise SystemExit(f"usage: {sys.argv[0]} all SECONDS [FOLDER] | {names} [libFuzzer options]")
     target = TARGETS[sys.argv.pop(1)]
     atheris.Setup(sys.argv, target)
     atheris.Fuzz()

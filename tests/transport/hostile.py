@@ -20,8 +20,10 @@ CONFIG = Config(
 class Target:
     """bob, whom `hit` gives a datagram with these contents, sealed as ann would."""
 
-    def __init__(self, protocol: str = "csps", key: bytes | None = None) -> None:
-        self.pair = Pair(config=CONFIG, protocol=protocol, peers=("ann", "bob"), key=key).meet()
+    def __init__(
+        self, protocol: str = "csps", key: bytes | None = None, config: Config = CONFIG
+    ) -> None:
+        self.pair = Pair(config=config, protocol=protocol, peers=("ann", "bob"), key=key).meet()
         self.bob = self.pair.bob
         self.number = self.pair.session.recovery.next_number
         for k in range(3):

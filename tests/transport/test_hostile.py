@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
+from itertools import count
 
 import pytest
 from hostile import Target
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causewire.transport.frames import Fragment, put_ack, put_obituary, put_piece, put_run
-from causewire.transport.varint import put
+from causewire.transport import Config, codec
+from causewire.transport.frames import (
+    Fragment,
+    most_messages,
+    put_ack,
+    put_obituary,
+    put_piece,
+    put_run,
+)
+from causewire.transport.varint import MalformedError, put
 
 KEY = b"sixteen bytes or more"
 KINDS = ["run", "run", "run", "piece", "ack", "delivered", "permit", "obituary", "rest"]
@@ -132,14 +142,77 @@ def test_strangers_cannot_fill_the_memory() -> None:
     assert target.bob.stats.dropped["too many peers"] > 50
 
 
-def test_a_datagram_takes_memory_in_proportion_to_its_size() -> None:
-    target = Target()
-    for mid in range(2, 2000, 100):
-        run = [("msg", k, k - 1, bytes(18)) for k in range(mid, mid + 19)]
-        parts = [message[3] for message in run]
-        contents = put_run(run, True, parts, list(map(len, parts)))
-        tracemalloc.start()
-        target.hit(contents)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 32768 + 60 * len(contents)
+SIZE = 16_000
+MOST = 128
+"""Bytes of memory for each byte: at the worst, two are an empty set of Python's, or a pair of
+its integers."""
+
+
+def filled(one: Callable[[int], bytes]) -> bytes:
+    """Frames up to the size of a datagram."""
+    frames = bytearray()
+    for k in count():
+        if len(frames) >= SIZE:
+            return bytes(frames)
+        frames += one(k)
+    raise AssertionError
+
+
+def messages(first: int, step: int) -> bytes:
+    """As many messages of a byte as a datagram may have, in runs without gaps or one by one."""
+    mids = [first + step * k for k in range(most_messages(SIZE))]
+    runs = [mids] if step == 1 else [[mid] for mid in mids]
+    frames = [
+        put_run(
+            [("msg", mid, mid - 1, b"x") for mid in run], True, [b"x"] * len(run), [1] * len(run)
+        )
+        for run in runs
+    ]
+    return b"".join(frames).ljust(SIZE, b"\x04")
+
+
+def part(mid: int, index: int) -> bytes:
+    """A byte of a message that is said to have very many."""
+    return put_piece(Fragment(("msg", mid, mid - 1, bytes(index + 1)), index, 2**40, 1), True)
+
+
+GREEDY = {
+    "messages": lambda: messages(2, 1),
+    "messages that are early": lambda: messages(5, 1),
+    "messages with gaps": lambda: messages(5, 3),
+    "parts of one message": lambda: filled(lambda k: part(2, k)),
+    "parts of many messages": lambda: filled(lambda k: part(2 + k, 1)),
+    "acks": lambda: b"\x01" + put(2**40) + b"\x00" + put(SIZE // 2) + bytes(SIZE),
+    "acks that lie": lambda: b"\x01" + put(2**40) + b"\x00" + put(2**60) + bytes(SIZE),
+    "names": lambda: b"\x08" + put(SIZE // 2) + b"\x01a" * (SIZE // 2),
+    "obituaries": lambda: filled(lambda k: put_obituary(f"n{k}", k + 1)),
+}
+
+
+@pytest.mark.parametrize("what", GREEDY)
+def test_a_datagram_takes_memory_in_proportion_to_its_size(what: str) -> None:
+    contents = GREEDY[what]()
+    target = Target(config=Config(local_datagram=SIZE + 500))
+    target.hit(b"\x04")  # whatever is made once
+    tracemalloc.start()
+    target.hit(contents)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(contents) < peak < MOST * len(contents)
+
+
+@pytest.mark.parametrize("protocol", ["rst", "ks", "bss", "pak", "mf"])
+@pytest.mark.parametrize(
+    "item", [b"\x00", b"\x02\x05", b"\x04\x01a", b"\x05\x00", b"\x06\x00", b"\x07\x00"]
+)
+def test_so_does_a_packet(protocol: str, item: bytes) -> None:
+    """Of a protocol that runs on a link: a tuple, and a set, of very many small things."""
+    for kind in (b"\x06", b"\x07"):
+        for many in (SIZE // len(item), 2**50):
+            data = b"\x00" + kind + put(many) + item * (SIZE // len(item))
+            tracemalloc.start()
+            with pytest.raises(MalformedError):
+                codec.decode(protocol, data)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert peak < MOST * len(data)

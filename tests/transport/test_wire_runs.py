@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from causewire.sim import Slow
 from causewire.testing.wire import Faults, Wire, Workload, play
 from causewire.transport import Config, PeerMoved, PeerRestarted
 from causewire.transport.session import Session
@@ -79,10 +80,10 @@ def test_restarts_are_survived_and_noticed() -> None:
 
 def last_words() -> Wire:
     """p0 sends to p2, on a slow way, then to p1, and dies; p1 passes it on to p2."""
-    wire = Wire(0, workload=Workload(processes=3))
+    slowly = Slow(at=100_000_000, links=(("p0", "p2"),), oneway=True, factor=1000)
+    wire = Wire(0, workload=Workload(processes=3), timeline=[slowly])
     p0, p1, p2 = wire.hosts.values()
     wire.run(0.1)
-    wire.slow["p0", "p2"] = 1.0
     wire.send(p0, ["p2"])
     wire.send(p0, ["p1"])
     wire.turn(p0)

@@ -28,13 +28,16 @@ from .errors import CommandError
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "demo": "see causality break, hold, and why: a chat between five processes",
     "protocols": "list the protocols: what each guarantees, needs and costs",
     "simulate": "run a whole system in simulated time, faults included",
     "check": "is a trace causally ordered, and if not, why?",
     "draw": "draw a space-time diagram of a trace, as SVG",
     "convert": "write a trace in another format: Parquet, JSON lines, ShiViz",
+    "watch": "follow traces that nodes are still writing, on Spark",
     "sweep": "simulate every run of an experiment, on Spark",
     "report": "tables and figures of a sweep, and a page that shows them",
+    "verify": "model-check a protocol within bounds: all orders, all workloads",
     "node": "send and receive messages in causal order over UDP",
     "bench": "run the benchmarks of a checkout",
 }

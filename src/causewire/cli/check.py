@@ -25,7 +25,7 @@ examples:
   causewire check app.log --regex 'RE'     (a ShiViz log; docs/cli.md has an expression)
   causewire check traces/ --engine spark --master spark://host:7077
 
-A directory with a gigabyte of traces or more is checked on Spark, if PySpark is there; so is whatever
+A directory with a gigabyte of traces or more is checked on Spark, if PySpark is there; so is what
 has a --master. docs/pipeline.md tells when that is faster.
 
 exit status: 0 in causal order, 1 violated, 2 the trace cannot be judged. Duplicates, bad rows and

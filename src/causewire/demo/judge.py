@@ -1,0 +1,99 @@
+"""Checks and measures what the friends left behind: on Spark, or here if there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..check import Report, check
+from ..trace import DELIVER, RELEASE, SEND, open_trace
+
+__all__ = ["EXAMPLES", "Judgement", "judge_here", "judge_on_spark"]
+
+EXAMPLES = 200
+"""Violations to choose the one from that is told."""
+
+Say = Callable[[str], None]
+
+_SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""For a session that lives for seconds and sees thousands of rows, not millions."""
+
+
+class Judgement(NamedTuple):
+    """What is known about one run."""
+
+    report: Report
+    median_ns: float
+    """From the send to the delivery of a copy."""
+    p99_ns: float
+    metadata: float
+    """Bytes that a copy has beside its payload, on average."""
+    row: dict[str, Any] | None = None
+    """All that the pipeline measured, if it did: a row of `pipeline.metrics.RUNS`."""
+
+
+def judge_on_spark(folders: Sequence[Path], master: str | None, say: Say) -> list[Judgement]:
+    """By the pipeline, in one session; `PipelineError` if that cannot be.
+
+    Each folder has the name of its run.
+    """
+    from ..pipeline import PipelineError, session
+    from ..pipeline.check import check_paths
+    from ..pipeline.errors import reason
+    from ..pipeline.metrics import copies, runs
+    from ..pipeline.sources import ingest
+
+    say("starting Spark")
+    with session(master, memory="1g", config=_SMALL) as spark:
+        reports = []
+        for folder in folders:
+            say(f"checking {folder.name}")
+            reports.append(check_paths([folder], examples=EXAMPLES))
+        say("measuring")
+        try:
+            events = ingest(spark, [str(folder) for folder in folders]).events.cache()
+            table = copies(events).cache()  # small, and looked at many times
+            rows = {row["run"]: row.asDict() for row in runs(events, table).collect()}
+        except Exception as error:  # Spark raises what it likes
+            raise PipelineError(reason(error)) from None
+    return [
+        _measured(report, rows[folder.name])
+        for folder, report in zip(folders, reports, strict=True)
+    ]
+
+
+def _measured(report: Report, row: dict[str, Any]) -> Judgement:
+    times = row["latency_p50_ns"], row["latency_p99_ns"]
+    return Judgement(report, *times, row["metadata_bytes"] / row["copies"], row)
+
+
+def judge_here(folder: Path) -> Judgement:
+    """In this process: the same check, and the same percentiles."""
+    trace = open_trace(folder)
+    sent: dict[tuple[str | None, int | None], int] = {}
+    delivered = []
+    metadata = []
+    for event in trace.events():
+        message = (event.origin, event.mid)
+        if event.kind == SEND:
+            sent[message] = event.time_ns or 0
+        elif event.kind == DELIVER:
+            delivered.append((message, event.time_ns or 0))
+        elif event.kind == RELEASE:
+            metadata.append(event.metadata_bytes or 0)
+    latencies = sorted(time - sent[message] for message, time in delivered)
+    return Judgement(
+        check(trace, examples=EXAMPLES),
+        _percentile(latencies, 50),
+        _percentile(latencies, 99),
+        sum(metadata) / len(metadata),
+    )
+
+
+def _percentile(ordered: Sequence[int], percent: int) -> int:
+    """The least value that so many percent of the values do not exceed."""
+    return ordered[-(-len(ordered) * percent // 100) - 1]

@@ -1,0 +1,112 @@
+"""Real node processes on loopback, with a bad network in between.
+
+    async with Cluster(["ann", "bob"], program, {"loss": 0.1}, protocol="csps") as cluster:
+        cluster.tell("ann", "...")              # a line, for the program to understand
+        answer = await cluster.answer("ann")    # one JSON object
+
+`program` is the path of a `puppet.Puppet`. Each process takes a port that is free
+and says which; to the others it is where the proxy says, before and after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from signal import SIGCONT
+from typing import Any, Self
+
+from ..node.proxy import Proxy
+
+__all__ = ["Cluster"]
+
+_NOWHERE = ("127.0.0.1", 9)
+"""The discard port: where a process is until it has said so."""
+
+
+class Cluster:
+    """Processes by name, each a program that does what it is told."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        program: str | os.PathLike[str],
+        faults: Mapping[str, Any] | None = None,
+        *,
+        each: Mapping[str, Mapping[str, Any]] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.names = list(names)
+        self.proxy = Proxy(dict.fromkeys(names, _NOWHERE), **(faults or {}))
+        self.processes: dict[str, asyncio.subprocess.Process] = {}
+        self._program = os.fspath(program)
+        self._settings = settings
+        self._each = each or {}
+        """Settings that differ from one process to another."""
+
+    async def __aenter__(self) -> Self:
+        await self.proxy.start()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name in self.names:
+                    group.create_task(self.start(name))
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for process in self.processes.values():
+            if process.returncode is None:
+                process.send_signal(SIGCONT)
+                process.kill()
+                await process.wait()
+        self.proxy.stop()
+
+    async def start(self, name: str) -> None:
+        """Start a process, or start it again."""
+        peers = {other: self.proxy.address(name, other) for other in self.names if other != name}
+        settings = {"name": name, "peers": peers, **self._settings, **self._each.get(name, {})}
+        self.processes[name] = await asyncio.create_subprocess_exec(
+            sys.executable,
+            self._program,
+            json.dumps(settings),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONWARNINGS": "default"},
+        )
+        port = (await self.answer(name))["port"]
+        self.proxy.places[name] = ("127.0.0.1", port)
+
+    def tell(self, name: str, command: str) -> None:
+        """Give a process a line."""
+        stdin = self.processes[name].stdin
+        assert stdin is not None
+        stdin.write(f"{command}\n".encode())
+
+    async def answer(self, name: str, timeout: float = 30.0) -> dict[str, Any]:
+        """The next thing that a process says."""
+        stdout = self.processes[name].stdout
+        assert stdout is not None
+        async with asyncio.timeout(timeout):
+            line = await stdout.readline()
+        if not line:
+            raise RuntimeError(f"process {name} ended: its standard error has more")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    async def ask(self, name: str, command: str) -> dict[str, Any]:
+        """Give a process a line that it answers."""
+        self.tell(name, command)
+        return await self.answer(name)
+
+    async def stop(self) -> dict[str, dict[str, Any]]:
+        """Close all; returns the last answer of each."""
+        for name in self.names:
+            self.tell(name, "stop")
+        said = {name: await self.answer(name) for name in self.names}
+        for process in self.processes.values():
+            await process.wait()
+        return said

@@ -1,0 +1,129 @@
+"""The judge: knows for every message what had happened before it was sent.
+
+It complains if a process gets
+
+    a message after another that depends on it      a causal violation
+    a message twice                                 a duplicate
+    not at all what it should have got              a loss
+
+where all that counts is between processes that stay up, as nobody can promise
+anything about the others; and if anything is left in a buffer at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from ...transport import Session
+from .host import Host
+
+__all__ = ["Judge", "Message", "Verdict"]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """How a run went."""
+
+    seed: int
+    sent: int = 0
+    delivered: int = 0
+    datagrams: int = 0
+    lost: int = 0
+    """Datagrams that the network lost."""
+    dropped: int = 0
+    """Datagrams that transports dropped, for whatever reason."""
+    concurrent: int = 0
+    """Deliveries of messages that did not depend on the last one delivered."""
+    seconds: float = 0.0
+    complaints: list[str] = field(default_factory=list)
+    log: list[tuple[object, ...]] = field(default_factory=list)
+    """Sends and deliveries in their order, for comparing two runs."""
+
+    @property
+    def fine(self) -> bool:
+        return not self.complaints
+
+
+class Message:
+    """A message, as the judge knows it."""
+
+    __slots__ = ("arrived", "bit", "life", "mid", "number", "past", "sessions")
+
+    def __init__(self, number: int, life: int, past: int) -> None:
+        self.number = number
+        self.bit = 1 << number
+        self.life = life
+        """The life of the process that sent it."""
+        self.past = past
+        """All that happened before it, as bits."""
+        self.mid = 0
+        self.sessions: tuple[Session, ...] = ()
+        self.arrived: list[int] = []
+        """The lives in which it was delivered."""
+
+
+class Judge:
+    """Sees every send and every delivery, and writes the verdict."""
+
+    def __init__(self, seed: int) -> None:
+        self.verdict = Verdict(seed)
+        self._messages: list[Message] = []
+
+    def announce(self, host: Host) -> Message:
+        """A host is about to send: what the message is to be called."""
+        return Message(len(self._messages), host.life, host.knows)
+
+    def sent(self, message: Message, host: Host, to: Sequence[str], now: float) -> None:
+        """It has sent it."""
+        self._messages.append(message)
+        host.knows |= message.bit
+        self.verdict.sent += 1
+        self.verdict.log.append(("send", now, host.name, message.number, tuple(to)))
+
+    def delivered(self, host: Host, source: str, number: int, now: float) -> None:
+        """A host got a message."""
+        message, verdict = self._messages[number], self.verdict
+        verdict.delivered += 1
+        verdict.log.append(("deliver", now, host.name, number))
+        if message.bit & host.delivered:
+            verdict.complaints.append(f"{host.name} gets message {number} twice")
+        if message.bit & host.overtaken:
+            verdict.complaints.append(
+                f"{host.name} gets message {number} of {source} after one that depends on it"
+            )
+        if host.delivered & ~message.past:
+            verdict.concurrent += 1
+        message.arrived.append(host.life)
+        host.delivered |= message.bit
+        host.overtaken |= message.past
+        host.knows |= message.bit | message.past
+
+    def settle(self, hosts: Collection[Host], now: float) -> Verdict:
+        """The end: who should have got what, and is anything left in a buffer?"""
+        verdict = self.verdict
+        verdict.seconds = now
+        lives = {host.transport.incarnation: host.life for host in hosts}
+        for message in self._messages:
+            if message.life in lives.values():
+                self._account(message, lives)
+        for host in hosts:
+            transport = host.transport
+            verdict.dropped += sum(transport.stats.dropped.values())
+            if transport.ledger.messages or transport.ledger.bytes or transport.waiting_bytes:
+                verdict.complaints.append(f"{host.name} still keeps messages")
+            if any(session.inbound.messages for session in transport.live.values()):
+                verdict.complaints.append(f"{host.name} still has messages that came in")
+        return verdict
+
+    def _account(self, message: Message, lives: dict[int, int]) -> None:
+        """Has everybody got it who is still who it was?"""
+        complaints = self.verdict.complaints
+        for session in message.sessions:
+            life = lives.get(session.incarnation)
+            if session.over or life is None:
+                continue
+            if life not in message.arrived:
+                complaints.append(f"{session.name} never gets message {message.number}")
+            elif message.mid > session.confirmed:
+                complaints.append(f"no receipt for message {message.number}")

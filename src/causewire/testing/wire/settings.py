@@ -1,0 +1,108 @@
+"""What goes wrong in a run, and what the applications do meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from ...sim import Fault, Heal, Network, Partition, Uniform
+from ...transport import Config
+
+__all__ = ["Faults", "Workload", "nanoseconds", "seeded"]
+
+
+def nanoseconds(seconds: float) -> int:
+    """The simulator's unit; never less than was asked for."""
+    return -int(-seconds * 1e9 // 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What the network and the machines do. Shares are probabilities, times in seconds."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+    delay: tuple[float, float] = (0.001, 0.002)
+    """Each datagram takes its own time; a wide range reorders."""
+    partitions: int = 0
+    pauses: int = 0
+    moves: int = 0
+    restarts: int = 0
+    lasting: float = 0.5
+    """How long a partition or a pause lasts, at the most."""
+
+    def network(self) -> Network:
+        """The network, as the simulator knows it."""
+        low, high = map(nanoseconds, self.delay)
+        latency = Uniform(low, high)
+        return Network(latency=latency, loss=self.loss, duplicate=self.duplicate, fifo=False)
+
+    def cuts(self, names: Sequence[str], span: float, random: Random) -> list[Fault]:
+        """Partitions of these processes, each with its end, at any time within a span."""
+        faults: list[Fault] = []
+        for k in range(self.partitions):
+            begin = nanoseconds(random.uniform(0, span))
+            end = begin + nanoseconds(random.uniform(0, self.lasting))
+            side = random.sample(names, random.randint(1, len(names) - 1))
+            rest = [name for name in names if name not in side]
+            faults.append(Partition(at=begin, name=f"cut {k}", sides=(tuple(side), tuple(rest))))
+            faults.append(Heal(at=end, name=f"cut {k}"))
+        return faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What the applications do."""
+
+    processes: int = 4
+    messages: int = 20
+    """Sent by each process on its own account."""
+    replies: float = 0.5
+    """Share of deliveries that are answered at once, to somebody."""
+    multicast: float = 0.3
+    broadcast: bool = False
+    """Whether everything goes to everybody."""
+    payload: tuple[int, int] = (0, 40)
+    pace: float = 0.02
+    """Seconds between two sends of a process, on average."""
+    slow: float = 0.0
+    """Seconds between two looks of an application into its queue; 0: at once."""
+
+    @property
+    def span(self) -> float:
+        """About how long a process has something to send."""
+        return self.messages * self.pace
+
+
+def seeded(seed: int) -> tuple[Faults, Workload, Config]:
+    """Faults and a workload that depend on the seed alone: from calm to terrible."""
+    random = Random(f"faults {seed}")
+    slow = random.random() < 0.15
+    faults = Faults(
+        loss=random.choice((0.0, 0.02, 0.1, 0.3)),
+        duplicate=random.choice((0.0, 0.05, 0.2)),
+        corrupt=random.choice((0.0, 0.0, 0.02, 0.1)),
+        delay=random.choice(((0.001, 0.001), (0.001, 0.01), (0.0005, 0.08))),
+        partitions=random.choice((0, 0, 1, 2)),
+        pauses=random.choice((0, 0, 1, 2)),
+        moves=random.choice((0, 0, 1, 2)),
+        restarts=random.choice((0, 0, 1, 2)),
+    )
+    workload = Workload(
+        processes=random.choice((2, 3, 3, 4)),
+        messages=random.choice((3, 6, 12)),
+        replies=random.choice((0.0, 0.3, 0.7)),
+        multicast=random.choice((0.0, 0.4, 1.0)),
+        payload=random.choice(((0, 0), (0, 40), (0, 40), (0, 2000))),
+        pace=random.choice((0.002, 0.02)),
+        slow=0.01 if slow else 0.0,
+    )
+    config = Config(
+        local_datagram=random.choice((400, 1232, 16384)),
+        peer_messages=random.choice((4, 64, 8192)),
+        queue_messages=2 if slow else 8192,
+        keepalive=2.0,
+    )
+    return faults, workload, config

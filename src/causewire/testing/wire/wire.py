@@ -1,0 +1,332 @@
+"""Transports, joined by the simulator's network and driven by its clock.
+
+The simulator schedules, delays, loses, copies and cuts. What it does not know is here:
+bytes that get damaged, addresses, timers, and processes that stop, move and die.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from random import Random
+from typing import Any
+
+from ...protocols import describe
+from ...sim import Fault
+from ...sim.faults import Timeline
+from ...sim.network import Carrier
+from ...sim.scheduler import Scheduler
+from ...transport import NATIVE, Address, Config, Transport
+from .host import Host
+from .judge import Judge, Verdict
+from .settings import Faults, Workload, nanoseconds, seeded
+
+__all__ = ["Wire", "play"]
+
+SOCKET = 64
+"""Datagrams that wait for a process that stands still."""
+
+
+class Wire:
+    """A whole system; `timeline` has faults of the simulator beside those that are drawn."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        protocol: str = "csps",
+        key: bytes | None = None,
+        faults: Faults | None = None,
+        workload: Workload | None = None,
+        config: Config | None = None,
+        timeline: Sequence[Fault] = (),
+    ) -> None:
+        self.random = Random(seed)
+        self.judge = Judge(seed)
+        self.verdict = self.judge.verdict
+        self.faults = faults or Faults()
+        self.workload = workload or Workload()
+        self.protocol = protocol
+        self.key = key
+        self.config = config or Config()
+        self._scheduler = Scheduler()
+        self._lives = count(1)
+        self._ports = count(1)
+        self._owners: dict[Address, str] = {}
+        """Who has an address, or had it last."""
+        self.hosts: dict[str, Host] = {}
+        names = [f"p{k}" for k in range(self.workload.processes)]
+        coming = [*timeline, *self.faults.cuts(names, self.workload.span, self.random)]
+        self._timeline = Timeline(coming, names)
+        self._carrier = Carrier(
+            self.faults.network(),
+            False,
+            self._timeline,
+            names,
+            self._scheduler,
+            self.random.random,
+            self._arrive,
+            self._lose,
+        )
+        self._carry: Callable[[Any, Any, Any, int, int], int] = self._carrier.carry
+        """Packets are datagrams here, each with the address that it is for and comes from."""
+        for fault in coming:
+            self._scheduler.at(fault.at, self._strike, fault)
+        for index, name in enumerate(names):
+            self.hosts[name] = self._start(name, index, names, next(self._ports))
+        for host in self.hosts.values():
+            self._introduce(host)
+
+    # -- time -----------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Seconds, as transports have them."""
+        return self._scheduler.now / 1e9
+
+    def at(self, when: float, what: Callable[[], object]) -> None:
+        """Let something happen at a time."""
+        self._scheduler.at(max(nanoseconds(when), self._scheduler.now), _call, what)
+
+    def run(self, until: float) -> None:
+        """Let everything happen up to a time."""
+        reached: list[bool] = []
+        self.at(until, lambda: reached.append(True))
+        while not reached:
+            self._scheduler.run(1)
+
+    # -- hosts ----------------------------------------------------------------
+
+    def _start(self, name: str, index: int, names: Sequence[str], port: int) -> Host:
+        life = next(self._lives)
+        transport = Transport(
+            name,
+            incarnation=1000 + life,
+            protocol=self.protocol,
+            peers=names,
+            key=self.key,
+            config=self.config,
+        )
+        host = Host(name, index, ("127.0.0.1", port), transport, life)
+        self._owners[host.address] = name
+        return host
+
+    def _introduce(self, host: Host) -> None:
+        for other in self.hosts.values():
+            if other is not host:
+                host.transport.add_peer(other.name, other.address, self.now)
+        self.turn(host)
+
+    def turn(self, host: Host) -> None:
+        """The end of a turn of a host's loop: take what was delivered, send what is due."""
+        transport = host.transport
+        if not self.workload.slow:
+            self._take(host)
+        for data, address in transport.datagrams_to_send(self.now):
+            self.verdict.datagrams += 1
+            target = self.hosts[self._owners[address]]
+            self._carry(host, target, (data, host.address, address), len(data), 0)
+        host.events += transport.events
+        transport.events.clear()
+        transport.progressed.clear()
+        due = transport.next_timer()
+        if due is not None and (host.timer_at is None or due < host.timer_at):
+            host.timer_at = due
+            self.at(due, lambda: self._timer(host, due))
+
+    def _timer(self, host: Host, due: float) -> None:
+        if host.timer_at != due or not host.up:
+            return
+        if host.paused_until > self.now:
+            self.at(host.paused_until, lambda: self._timer(host, due))
+            return
+        host.timer_at = None
+        host.transport.timer_fired(max(self.now, due))
+        self.turn(host)
+
+    # -- the network ----------------------------------------------------------
+
+    def _arrive(self, sender: Any, target: Any, packet: Any, _: int) -> None:
+        """A datagram is there: if its receiver still is."""
+        data, source, address = packet
+        host = self.hosts[target.name]
+        if host.address != address:
+            return
+        if self.faults.corrupt and self.random.random() < self.faults.corrupt:
+            data = self._damaged(data)
+        if host.paused_until > self.now:
+            if len(host.backlog) < SOCKET:
+                host.backlog.append((data, source))
+            return
+        host.transport.datagram_received(data, source, self.now)
+        self.turn(host)
+
+    def _lose(self, *_: Any) -> None:
+        self.verdict.lost += 1
+
+    def _damaged(self, data: bytes) -> bytes:
+        random = self.random
+        copy = bytearray(data)
+        for _ in range(random.randint(1, 3)):
+            copy[random.randrange(len(copy))] ^= random.randint(1, 255)
+        if random.random() < 0.2:
+            del copy[random.randrange(len(copy)) :]
+        return bytes(copy)
+
+    # -- faults ---------------------------------------------------------------
+
+    def _strike(self, fault: Fault, *_: Any) -> None:
+        """A fault of the simulator happens."""
+        self._carrier.strike(fault, self._timeline.apply(fault))
+
+    def pause(self, host: Host, seconds: float) -> None:
+        """A process stands still; what arrives waits in its socket, up to a point."""
+        host.paused_until = max(host.paused_until, self.now + seconds)
+        self.at(host.paused_until, lambda: self._resume(host))
+
+    def _resume(self, host: Host) -> None:
+        if host.up and host.paused_until <= self.now:
+            backlog, host.backlog = host.backlog, []
+            for data, source in backlog:
+                host.transport.datagram_received(data, source, self.now)
+            self.turn(host)
+
+    def move(self, host: Host) -> None:
+        """A process gets another address, and nobody is told."""
+        host.address = ("127.0.0.1", next(self._ports))
+        self._owners[host.address] = host.name
+
+    def restart(self, host: Host) -> Host:
+        """A process dies and comes back, at the same address, knowing nothing."""
+        host.up = False
+        new = self._start(host.name, host.index, list(self.hosts), host.address[1])
+        new.to_send = host.to_send
+        self.hosts[host.name] = new
+        self._introduce(new)
+        if self.workload.slow:
+            self._look(new)
+        return new
+
+    # -- applications ---------------------------------------------------------
+
+    def send(self, host: Host, to: Sequence[str]) -> bool:
+        """A causal send, if there is room."""
+        if not host.transport.room(to):
+            return False
+        message = self.judge.announce(host)
+        low, high = self.workload.payload
+        payload = b"%d:" % message.number + bytes(self.random.randint(low, high))
+        message.mid, message.sessions = host.transport.send(to[0] if len(to) == 1 else to, payload)
+        self.judge.sent(message, host, to, self.now)
+        return True
+
+    def _destinations(self, host: Host) -> list[str]:
+        others = [name for name in self.hosts if name != host.name]
+        if self.workload.broadcast:
+            return others
+        if self.random.random() < self.workload.multicast:
+            return self.random.sample(others, self.random.randint(1, len(others)))
+        return [self.random.choice(others)]
+
+    def _take(self, host: Host) -> None:
+        """The application takes what there is; it may answer."""
+        transport = host.transport
+        while True:
+            transport.admit()
+            if not transport.queue:
+                return
+            self._deliver(host)
+            if host.to_send > 0 and self.random.random() < self.workload.replies:
+                host.to_send -= 1
+                self.send(host, self._destinations(host))
+
+    def _deliver(self, host: Host) -> None:
+        source, _, payload = host.transport.queue.popleft()
+        self.judge.delivered(host, source, int(payload.partition(b":")[0]), self.now)
+
+    def _look(self, host: Host) -> None:
+        """A slow application takes one message at a time."""
+        if not host.up:
+            return
+        if host.paused_until <= self.now and host.transport.queue:
+            self._deliver(host)
+            self.turn(host)
+        self.at(self.now + self.workload.slow, lambda: self._look(host))
+
+    def _think(self, name: str) -> None:
+        """A process sends on its own account."""
+        host = self.hosts[name]
+        if not host.to_send:
+            return
+        if host.paused_until <= self.now and self.send(host, self._destinations(host)):
+            host.to_send -= 1
+            self.turn(host)
+        pause = self.random.expovariate(1 / self.workload.pace)
+        self.at(self.now + pause, lambda: self._think(name))
+
+    def _directory(self) -> None:
+        """What a resolver does in a node: says where the unreachable are by now."""
+        for host in self.hosts.values():
+            for name in host.transport.unreached():
+                host.transport.add_peer(name, self.hosts[name].address, self.now)
+            if host.paused_until <= self.now:
+                self.turn(host)
+        self.at(self.now + 1.0, self._directory)
+
+    # -- a whole run ----------------------------------------------------------
+
+    def play(self, patience: float = 300.0) -> Verdict:
+        """Let the applications and the faults happen; then all must come to rest."""
+        random, faults, load = self.random, self.faults, self.workload
+        for host in self.hosts.values():
+            host.to_send = load.messages
+            self.at(random.uniform(0, load.pace), lambda name=host.name: self._think(name))  # type: ignore[misc]
+            if load.slow:
+                self.at(load.slow, lambda host=host: self._look(host))  # type: ignore[misc]
+
+        def some() -> Host:
+            return random.choice(list(self.hosts.values()))
+
+        happenings: tuple[tuple[int, Callable[[], object]], ...] = (
+            (faults.pauses, lambda: self.pause(some(), random.uniform(0, faults.lasting))),
+            (faults.moves, lambda: self.move(some())),
+            (faults.restarts, lambda: self.restart(some())),
+        )
+        for times, happening in happenings:
+            for _ in range(times):
+                self.at(random.uniform(0, load.span), happening)
+        if faults.moves:
+            self.at(1.0, self._directory)
+        self.run(max(load.span, 0.5))
+        while not self._at_rest():
+            if self.now > patience:
+                self.verdict.complaints.append(f"not at rest after {self.now:.0f} s")
+                break
+            self.run(self.now + 0.5)
+        return self.judge.settle(self.hosts.values(), self.now)
+
+    def _at_rest(self) -> bool:
+        return all(
+            host.to_send == 0 and host.transport.idle and not host.transport.queue
+            for host in self.hosts.values()
+        )
+
+
+def _call(what: Callable[[], object], *_: Any) -> None:
+    what()
+
+
+def play(seed: int, protocol: str = "csps", key: bytes | None = None) -> Verdict:
+    """One run that the seed decides, as far as the protocol can do what it asks for."""
+    faults, workload, config = seeded(seed)
+    able = describe(protocol)
+    if not able.unicast:
+        workload = replace(workload, broadcast=True)
+    elif not able.multicast:
+        workload = replace(workload, multicast=0.0)
+    if protocol not in NATIVE:
+        faults = replace(faults, restarts=0)
+    return Wire(
+        seed, protocol=protocol, key=key, faults=faults, workload=workload, config=config
+    ).play()

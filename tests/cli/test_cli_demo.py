@@ -1,0 +1,99 @@
+"""`causewire demo`: real processes, a bad network, and what people are shown of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+
+from causewire.check import check
+from causewire.cli import demo
+from causewire.demo.chat import CONVERSATIONS, FRIENDS, Line
+from causewire.trace import open_trace
+
+
+def test_fifo_breaks_and_csps_holds(causewire: CommandLine, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    status, said, err = causewire(f"demo --engine local --conversations 8 --out {out}")
+    assert (status, err) == (0, "")
+    messages = 8 * len(CONVERSATIONS[0]) * len(FRIENDS)
+    assert re.search(rf"messages, each to four +{messages} +{messages}\n", said)
+    violations = re.search(r"violations of causal order +([\d,]+) +0\n", said)
+    assert violations is not None
+    assert int(violations[1].replace(",", "")) > 0
+    assert "reads, too late, “" in said
+    assert "happened before" in said
+
+    fifo, csps = (check(open_trace(out / name)) for name in ("fifo", "csps"))
+    assert not fifo.ordered
+    assert csps.ordered
+    assert (csps.undelivered, csps.duplicates, csps.bad.total()) == (0, 0, 0)
+
+    page = (out / "index.html").read_text()
+    for link in re.findall(r'(?:src|href)="([^"]+)"', page):
+        assert (out / link).is_file(), link
+    assert "http" not in page
+    assert "too early" in (out / "violation.svg").read_text()
+    for line in said.splitlines():
+        if " reads" in line:
+            assert line.strip() in page.replace("&quot;", '"')
+
+
+def test_json_and_a_second_time(causewire: CommandLine, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for _ in range(2):  # a report takes the place of an older one
+        done = causewire(f"demo --engine local --conversations 2 --loss 0 --json --out {out}")
+        assert (done.status, done.err) == (0, "")
+        fifo, csps = done.json["runs"]
+        assert (fifo["protocol"], csps["protocol"]) == ("fifo", "csps")
+        assert csps["violations"] == 0
+        assert fifo["messages"] == csps["messages"] == 2 * 3 * 5
+        assert fifo["lost"] == csps["lost"] == 0
+        assert 0 < csps["latency_p50_ns"] <= csps["latency_p99_ns"]
+        assert done.json["page"] == str(out / "index.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_without_spark_it_says_so_and_goes_on(
+    causewire: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "find_spec", lambda _: None)
+    done = causewire(f"demo --conversations 1 --protocol sps --out {tmp_path / 'out'}")
+    assert (done.status, done.err) == (0, "")
+    assert "checked in this process, since PySpark is not installed: pip install" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ("--protocol fifo", "must be causal"),
+        ("--protocol mf", "tell everybody"),
+        ("--protocol nonsense", "nonsense"),
+        ("--conversations 0", "from 1 upward"),
+        ("--loss 2", "from 0 to 0.5"),
+        ("--engine local --master local[1]", "--engine spark"),
+        ("--out {there}", "is not a report"),
+        ("--out {there}/file/out", "cannot be written"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    causewire: CommandLine, tmp_path: Path, arguments: str, reason: str
+) -> None:
+    (tmp_path / "file").write_text("precious")
+    base = "" if "--out" in arguments else f"--out {tmp_path / 'out'} "
+    done = causewire(f"demo {base}{arguments.format(there=tmp_path)}")
+    assert done.status == 2
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("causewire demo: ")
+    assert reason in done.err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_what_answers_what() -> None:
+    question = Line("I lost my ring.", 6, 0, ("ann", "bob"), 3)
+    answer = question._replace(text="I found it!", turn=1)
+    assert answer.answers(question)
+    assert not question.answers(answer)
+    assert not answer._replace(number=4).answers(question)
