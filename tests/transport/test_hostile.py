@@ -143,7 +143,7 @@ def test_strangers_cannot_fill_the_memory() -> None:
 
 
 SIZE = 16_000
-MOST = 128
+MOST = 40
 """Bytes of memory for each byte: at the worst, two are an empty set of Python's, or a pair of
 its integers."""
 

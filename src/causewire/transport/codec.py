@@ -43,6 +43,9 @@ _KINDS: dict[str, tuple[type[Packet], ...]] = {
 
 FALSE, TRUE, NUMBER, BIG, TEXT, BYTES, TUPLE, SET, ALL_BUT = range(9)
 
+_EMPTY: frozenset[Any] = frozenset()
+"""Made by two bytes, so one for all."""
+
 DEEPEST = 6
 """How deep tuples and sets may be nested."""
 
@@ -139,7 +142,7 @@ def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
             items.append(item)
         if kind == TUPLE:
             return tuple(items), at
-        return frozenset(items), at
+        return frozenset(items) if items else _EMPTY, at
     if kind == ALL_BUT:
         names, at = _get(data, at, depth - 1)
         return ks.AllBut(names), at

@@ -271,6 +271,8 @@ def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
     high, at = get(data, at)
     size, at = get(data, at)
     more, at = get(data, at)
+    if more > ACK_MOST // 2:
+        raise MalformedError("more ranges than an ack has")
     low = high - size
     ranges = [(low, high)]
     for _ in range(more):

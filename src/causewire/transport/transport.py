@@ -366,6 +366,11 @@ class Transport(Peers):
         self._collect()
         self.admit()
         while packets := self.carrier.take_packets():
+            first = packets[0][0]
+            some = [packet for alias, packet in packets if alias == first]
+            if len(some) == len(packets):
+                self._dispatch(self.by_alias[first], some)
+                continue
             by_alias: defaultdict[str, list[Packet]] = defaultdict(list)
             for alias, packet in packets:
                 by_alias[alias].append(packet)
