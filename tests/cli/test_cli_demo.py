@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from command_line import CommandLine
 
 from causewire.check import check
 from causewire.cli import demo
+from causewire.demo import stage
 from causewire.demo.chat import CONVERSATIONS, FRIENDS, Line
 from causewire.trace import open_trace
 
@@ -63,6 +68,27 @@ def test_without_spark_it_says_so_and_goes_on(
     done = causewire(f"demo --conversations 1 --protocol sps --out {tmp_path / 'out'}")
     assert (done.status, done.err) == (0, "")
     assert "checked in this process, since PySpark is not installed: pip install" in done.out
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "causewire", "demo", "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.glob(".out.partial/fifo/*.jsonl")) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_when_it_takes_too_long(
+    causewire: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "PATIENCE", 0.01)
+    done = causewire(f"demo --engine local --out {tmp_path / 'out'}")
+    assert done.status == 2
+    assert done.err.startswith("causewire demo: the friends were not done in time")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,17 @@ def test_peers_by_and_by_and_why_not() -> None:
 def test_iteration_ends_with_the_node() -> None:
     alice = Node("alice").start()
     got: list[bytes] = []
-    thread = threading.Thread(target=lambda: got.extend(m.payload for m in alice))
+    some = threading.Event()
+
+    def listen() -> None:
+        for message in alice:
+            got.append(message.payload)
+            some.set()
+
+    thread = threading.Thread(target=listen)
     thread.start()
     alice.send("alice", b"to myself")
-    while not got:
-        pass
+    assert some.wait(30)
     alice.close()
     thread.join(10)
     assert got == [b"to myself"]

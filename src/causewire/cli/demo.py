@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             judgements, checked_by = _judge([p.traces for p in performances], args)
             runs = list(zip(performances, judgements, strict=True))
             story = page.write_page(place, runs, network, checked_by)
-    except ReportError as error:
+    except (ReportError, stage.StageError) as error:
         raise CommandError(str(error)) from None
     if args.json:
         print_json(

@@ -100,9 +100,10 @@ def _on_spark(path: Path, args: argparse.Namespace) -> tuple[Report, list[dict[s
         with session(args.master) as spark:
             found = check_paths([path], master=args.master, examples=args.examples)
             register(spark)
-            events = spark.read.format("causewire").load(str(path))
             try:
-                rows = runs(events, copies(events)).orderBy("run").collect()
+                # Metrics look at these tables many times; they are to be read once.
+                events = spark.read.format("causewire").load(str(path)).localCheckpoint()
+                rows = runs(events, copies(events).localCheckpoint()).orderBy("run").collect()
             except Exception as error:  # Spark raises what it likes
                 raise PipelineError(reason(error)) from None
             return found, [row.asDict() for row in rows]

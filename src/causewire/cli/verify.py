@@ -105,7 +105,7 @@ def _searched(args: argparse.Namespace, units: list[Unit]) -> Summary:
             checkpoint=checkpoint,
             keep_going=args.keep_going,
             progress=show,
-            **({"elsewhere": _on_spark(args)} if args.master else {}),
+            elsewhere=_on_spark(args) if args.master else None,
         )
 
 

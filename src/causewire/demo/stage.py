@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from ..testing.cluster import Cluster
 from . import chat
 
-__all__ = ["Network", "Performance", "perform"]
+__all__ = ["Network", "Performance", "StageError", "perform"]
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds for a performance; it takes a few."""
 
 Message = tuple[str, int]
+
+
+class StageError(Exception):
+    """The friends could not talk, or not in time."""
 
 
 class Network(NamedTuple):
@@ -77,7 +82,7 @@ async def perform(
     )
     others = len(chat.FRIENDS) - 1
     messages = conversations * len(chat.CONVERSATIONS[0]) * len(chat.FRIENDS)
-    async with cluster, asyncio.timeout(PATIENCE):
+    async with _excuses(), cluster, asyncio.timeout(PATIENCE):
         await _until(cluster, "up", len(chat.FRIENDS) * others)
         for name in chat.FRIENDS:
             cluster.tell(name, f"talk {conversations} {pause}")
@@ -96,6 +101,18 @@ async def perform(
         totals.update(answer["stats"])
     drained = all(answer["drained"] for answer in answers.values())
     return Performance(protocol, traces, said, lost, totals, dropped, drained)
+
+
+@asynccontextmanager
+async def _excuses() -> AsyncIterator[None]:
+    """Say what went wrong."""
+    try:
+        yield
+    except TimeoutError:
+        why = "the friends were not done in time: is this machine very busy?"
+        raise StageError(why) from None
+    except RuntimeError as error:  # one of them ended
+        raise StageError(str(error)) from None
 
 
 async def _until(

@@ -49,9 +49,7 @@ class Cluster:
     async def __aenter__(self) -> Self:
         await self.proxy.start()
         try:
-            async with asyncio.TaskGroup() as group:
-                for name in self.names:
-                    group.create_task(self.start(name))
+            await asyncio.gather(*map(self.start, self.names))
         except BaseException:
             await self.__aexit__()
             raise
@@ -76,6 +74,7 @@ class Cluster:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=os.environ | {"PYTHONWARNINGS": "default"},
+            start_new_session=True,  # who interrupts us means us: we end them
         )
         port = (await self.answer(name))["port"]
         self.proxy.places[name] = ("127.0.0.1", port)

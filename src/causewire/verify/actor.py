@@ -165,6 +165,8 @@ class Local(NamedTuple):
     ghost: Hashable
     out: int = 0
     """The copies of own messages that have left, as bits."""
+    touched: bool = False
+    """Whether a taint has ever been here; if not, there is none to look for."""
 
     @property
     def delivered(self) -> int:
@@ -249,6 +251,11 @@ class Actor:
         self._outcomes: dict[tuple[int, int], tuple[Outcome, ...]] = {}
         self._moves: dict[int, list[Move]] = {}
         self._adds: dict[tuple[int, int], int] = {}
+        self._to_come = [
+            frozenset(j for send in program[len(program) - left :] for j in send.to)
+            for left in range(len(program) + 1)
+        ]
+        """By the number of sends that are left: where they go."""
         start = post.setup.endpoint(index)
         none = (0,) * len(self.names)
         local = self._number(Local(start, len(program), none, ghost.initial))
@@ -257,8 +264,9 @@ class Actor:
     # -- local states ---------------------------------------------------------
 
     def _number(self, local: Local) -> int:
-        if not local.left:
-            local = local._replace(ghost=self.ghost.silent(local.ghost))
+        ghost = self.ghost.fades(local.ghost, self._to_come[local.left])
+        if ghost != local.ghost:
+            local = local._replace(ghost=ghost)
         key = self.key(local)
         k = self.ids.get(key)
         if k is None:
@@ -274,7 +282,7 @@ class Actor:
         again; and by a receiver that has nothing more to send, if it is about others.
         """
         value = local.endpoint._value()
-        if self.forget:
+        if self.forget and local.touched:
             value = untainted(value, partial(self._is_dead, local))
         return (value, local.left, local.got, local.ghost, local.out)
 
@@ -291,8 +299,10 @@ class Actor:
 
     def _holds_heat(self, local: Local, value: Hashable) -> bool:
         """Whether what a process knows, or has in its buffers, may lead to a violation."""
-        if not self.ghost.marks or local.ghost:
-            return self.ghost.marks
+        if not local.touched:
+            return False
+        if local.ghost:
+            return True
         for tag in tags_in(value):
             to = self.program[tag.mid - 1].to if tag.sender == self.index else (self.index,)
             for j in to:
@@ -475,6 +485,7 @@ class _Run:
         "out",
         "over",
         "script",
+        "touched",
         "violation",
     )
 
@@ -489,6 +500,7 @@ class _Run:
         self.got = list(local.got)
         self.ghost = local.ghost
         self.out = local.out
+        self.touched = local.touched
         self.marked = False
         self.over = False
         self.violation: str | None = None
@@ -503,6 +515,7 @@ class _Run:
                 endpoint.retransmit()
             else:
                 sender, packet = actor.post.packets[actor.index].values[event]
+                self.touched |= any(tag.taint for tag in tags_in(packet))
                 endpoint.receive(actor.names[sender], packet)
             packets = endpoint.take_packets()
         except Exception as error:
@@ -521,7 +534,10 @@ class _Run:
         if self.violation is not None and self.violation.startswith("error"):
             k = 0
         else:
-            k = actor._number(Local(endpoint, self.left, tuple(self.got), self.ghost, self.out))
+            touched = actor.ghost.marks and (self.touched or self.marked)
+            k = actor._number(
+                Local(endpoint, self.left, tuple(self.got), self.ghost, self.out, touched)
+            )
         return Outcome(
             k,
             tuple(sorted((j, tuple(numbers)) for j, numbers in sent.items())),
