@@ -7,6 +7,7 @@ do, is with the other runs of Cykas.
 from __future__ import annotations
 
 import pytest
+from figures import arrive, payloads
 
 from causewire import protocols
 from causewire.core.endpoint import Blocked, Wait
@@ -17,24 +18,8 @@ ME, J, K, H, P, Q = SIX
 HYBRIDS = ("csps", "sps")
 
 
-def arrive(network: Network, source: str, destination: str, kind: str = "") -> None:
-    """The oldest packet (of a kind) on its way from one process to another arrives."""
-    for n, flying in enumerate(network.in_flight):
-        if flying[:2] == (source, destination) and kind in ("", flying.packet.kind):
-            network.arrive(n)
-            return
-    raise AssertionError(f"no {kind} from {source} to {destination} in {network.in_flight}")
-
-
 def on_its_way(network: Network, source: str, destination: str) -> bool:
     return any(flying[:2] == (source, destination) for flying in network.in_flight)
-
-
-def delivered(network: Network, process: str) -> list[object]:
-    history = network.oracle.history
-    return [
-        message.payload for who, what, message in history if (who, what) == (process, "deliver")
-    ]
 
 
 @pytest.mark.parametrize("protocol", HYBRIDS)
@@ -50,10 +35,10 @@ def test_fig1_only_what_is_delivered_before_the_causal_send_happened_before(prot
     arrive(network, J, ME)
     in_order = [n for n, f in enumerate(network.in_flight) if f[:2] == (K, ME)]
     network.arrive(in_order[1])  # b is received, and has to wait for its predecessor
-    assert delivered(network, ME) == ["a"]
+    assert payloads(network, ME) == ["a"]
     network.send(ME, H, "c")
     arrive(network, K, ME)
-    assert delivered(network, ME) == ["a", "before b", "b"]
+    assert payloads(network, ME) == ["a", "before b", "b"]
     assert network.endpoints[ME].blocked() == [Blocked(ME, 1, H, "sender", (Wait("permit", J, 2),))]
     arrive(network, J, P)
     arrive(network, P, J, "ack")
@@ -92,7 +77,7 @@ def fig2(protocol: str, to: str) -> list[str]:
     arrive(network, K, ME, permit)
     moment("R_b")
     arrive(network, K, ME)
-    assert delivered(network, ME) == ["b", "a", "c"]
+    assert payloads(network, ME) == ["b", "a", "c"]
     moment("c")
     arrive(network, J, P)
     arrive(network, P, J)
@@ -108,7 +93,7 @@ def fig2(protocol: str, to: str) -> list[str]:
     moment("R_c")
     assert network.settle(retransmit=False)
     assert network.oracle.violations == []
-    assert delivered(network, to) in (["m"], ["x", "m"])
+    assert payloads(network, to) in (["m"], ["x", "m"])
     return moments
 
 
@@ -144,9 +129,9 @@ def test_section57_an_answer_to_a_multicast_comes_after_it_everywhere(protocol: 
     network.send(J, K, "m3")
     if on_its_way(network, J, K):
         arrive(network, J, K)
-    assert delivered(network, K) == []
+    assert payloads(network, K) == []
     assert network.settle(retransmit=False)
-    assert delivered(network, K) == ["m", "m3"]
+    assert payloads(network, K) == ["m", "m3"]
     assert network.oracle.violations == []
 
 
@@ -159,7 +144,7 @@ def test_section57_two_unicasts_are_not_a_multicast(protocol: str) -> None:
     arrive(network, ME, J)
     network.send(J, K, "m3")
     arrive(network, J, K)
-    assert delivered(network, K) == ["m3"]
+    assert payloads(network, K) == ["m3"]
     assert network.settle(retransmit=False)
     assert network.oracle.violations == []
 

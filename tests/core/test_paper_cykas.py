@@ -6,32 +6,13 @@ from collections import deque
 from typing import NamedTuple
 
 import pytest
+from figures import arrive, kinds, payloads
 
 from causewire.core.cykas import Cykas
 from causewire.core.endpoint import Blocked, Wait
 from causewire.testing import Flying, Network
 
 ALICE, BOB, CAROL = TRIO = ("alice", "bob", "carol")
-
-
-def arrive(network: Network, source: str, destination: str) -> None:
-    """The oldest packet on its way from one process to another arrives."""
-    on_link = [flying[:2] == (source, destination) for flying in network.in_flight]
-    network.arrive(on_link.index(True))
-
-
-def payloads(network: Network, process: str) -> list[str]:
-    """What a process delivered, in order."""
-    return [
-        message.payload
-        for who, what, message in network.oracle.history
-        if (who, what) == (process, "deliver")
-    ]
-
-
-def kinds(network: Network) -> list[tuple[str, str, str]]:
-    """What is on its way."""
-    return [(source, to, packet.kind) for source, to, _, packet in network.in_flight]
 
 
 def cykas(network: Network, process: str) -> Cykas:

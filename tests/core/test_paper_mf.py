@@ -10,32 +10,13 @@ import copy
 from itertools import product
 
 import pytest
+from figures import arrive, kinds, payloads
 
 from causewire import protocols
 from causewire.core.endpoint import Blocked, Endpoint, LocalProtocolError, Packet, Wait
 from causewire.testing import Network
 
 P1, P2, P3 = TRIO = ("P1", "P2", "P3")
-
-
-def arrive(network: Network, source: str, destination: str) -> None:
-    """The oldest packet on its way from one process to another arrives."""
-    on_link = [flying[:2] == (source, destination) for flying in network.in_flight]
-    network.arrive(on_link.index(True))
-
-
-def payloads(network: Network, process: str) -> list[str]:
-    """What a process delivered, in order."""
-    return [
-        message.payload
-        for who, what, message in network.oracle.history
-        if (who, what) == (process, "deliver")
-    ]
-
-
-def kinds(network: Network) -> list[tuple[str, str, str]]:
-    """What is on its way."""
-    return [(source, to, packet.kind) for source, to, _, packet in network.in_flight]
 
 
 def test_fig2_a_single_message_passing_operation() -> None:
