@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from command_line import CommandLine
 
 from causewire.check import check
 from causewire.cli import main, verify
-from causewire.verify import jobs
+from causewire.verify import MUTANTS, jobs
 
 SMALL = "verify --engine python --jobs 1"
 """Quick in tests: one process, and nothing compiled."""
@@ -320,6 +321,14 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         "1+2 is a multicast",
     ):
         assert word in text
+
+
+def test_every_argument_is_on_the_page(causewire: CommandLine) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verification.md").read_text(encoding="utf-8")
+    flags = set(re.findall(r"--[a-z]+(?:-[a-z]+)*", causewire("verify --help").out)) - {"--help"}
+    assert len(flags) > 25
+    assert [flag for flag in sorted(flags) if flag not in page] == []
+    assert f"{len(MUTANTS)} *mutants*" in page
 
 
 def test_json_is_json(causewire: CommandLine) -> None:

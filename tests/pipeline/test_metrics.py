@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from math import ceil
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from causewire.pipeline import metrics, prepare
+from causewire.pipeline import metrics
 from causewire.sim import Config, simulate
-from causewire.trace import Event
+from causewire.trace import Event, arrow_schema
 
 BASE = {"messages": 60, "processes": {"count": 5}}
 RUNS = {
@@ -26,6 +27,24 @@ RUNS = {
     },
 }
 
+STORY = [
+    ("ann", 0, 0, 1, "send", "ann", 1, ["bob", "cy"]),
+    ("ann", 1, 0, 2, "release", "ann", 1, ["bob"]),
+    ("ann", 2, 0, 3, "release", "ann", 1, ["cy"]),
+    ("bob", 0, 10, 4, "receive", "ann", 1, ["ann"]),
+    ("bob", 1, 10, 5, "deliver", "ann", 1, ["ann"]),
+    ("bob", 2, 20, 6, "send", "bob", 1, ["cy"]),
+    ("ann", 3, 40, 4, "permit", "ann", 1, ["bob"]),
+    ("bob", 3, 60, 7, "permit_receive", "ann", 1, ["ann"]),
+    ("bob", 4, 60, 8, "release", "bob", 1, ["cy"]),
+    ("cy", 0, 75, 9, "receive", "bob", 1, ["bob"]),
+    ("cy", 1, 100, 10, "receive", "ann", 1, ["ann"]),
+    ("cy", 2, 100, 11, "deliver", "ann", 1, ["ann"]),
+    ("cy", 3, 105, 12, "deliver", "bob", 1, ["bob"]),
+]
+"""Process, seq, time and so on, of a story that is worked out by hand, below."""
+NAMES = [*RUNS, "story"]
+
 
 class Sink(list):
     write = list.append
@@ -40,14 +59,15 @@ def simulated():
         config = Config.from_dict({**BASE, **settings, "seed": seed})
         summaries[name] = simulate(config, sink, run=name)
         events += sink
+    events += [Event("story", *row, 100, 8) for row in STORY]
     return events, summaries
 
 
 @pytest.fixture(scope="module")
 def tables(spark, simulated):
     """The same as tables of Spark, all at once."""
-    rows = [event._asdict() | {"peers": list(event.peers)} for event in simulated[0]]
-    events = spark.createDataFrame(rows, prepare.EVENTS).repartition(2).localCheckpoint()
+    rows = pa.Table.from_pylist([event._asdict() for event in simulated[0]], arrow_schema())
+    events = spark.createDataFrame(rows).repartition(2).localCheckpoint()
     return events, metrics.copies(events).localCheckpoint()
 
 
@@ -105,7 +125,7 @@ def test_where_the_time_of_each_copy_went(simulated, tables):
     events, _ = simulated
     table = {tuple(row[:4]): row for row in tables[1].collect()}
     wanted = {}
-    for run in RUNS:
+    for run in NAMES:
         for key, copy in plain([e for e in events if e.run == run]).items():
             wanted[(run, *key)] = copy
     assert table.keys() == wanted.keys()
@@ -143,31 +163,14 @@ def test_where_the_time_of_each_copy_went(simulated, tables):
     assert ("csps", "noncausal") in seen
 
 
-def test_a_story_by_hand(spark):
+def test_a_story_by_hand(tables, table_of_runs):
     """Ann tells Bob (10 ns away) and Cy (100 ns); Bob passes it on to Cy (15 ns).
 
     Bob has to wait for a permit of Ann, 40 ns, and his message for hers at Cy, who
     delivers it 5 ns after that. Whoever knew everything would have sent it at 20, to
     arrive at 35, but would have had to wait for Ann's until 100.
     """
-    rows = [
-        ("ann", 0, 0, 1, "send", "ann", 1, ["bob", "cy"]),
-        ("ann", 1, 0, 2, "release", "ann", 1, ["bob"]),
-        ("ann", 2, 0, 3, "release", "ann", 1, ["cy"]),
-        ("bob", 0, 10, 4, "receive", "ann", 1, ["ann"]),
-        ("bob", 1, 10, 5, "deliver", "ann", 1, ["ann"]),
-        ("bob", 2, 20, 6, "send", "bob", 1, ["cy"]),
-        ("ann", 3, 40, 4, "permit", "ann", 1, ["bob"]),
-        ("bob", 3, 60, 7, "permit_receive", "ann", 1, ["ann"]),
-        ("bob", 4, 60, 8, "release", "bob", 1, ["cy"]),
-        ("cy", 0, 75, 9, "receive", "bob", 1, ["bob"]),
-        ("cy", 1, 100, 10, "receive", "ann", 1, ["ann"]),
-        ("cy", 2, 100, 11, "deliver", "ann", 1, ["ann"]),
-        ("cy", 3, 105, 12, "deliver", "bob", 1, ["bob"]),
-    ]
-    told = [Event("story", *row, 100, 8)._asdict() for row in rows]
-    events = spark.createDataFrame(told, prepare.EVENTS).repartition(2).localCheckpoint()
-    table = metrics.copies(events).localCheckpoint()
+    table = tables[1].where("run = 'story'")
     to_bob, to_cy, passed_on = table.orderBy("sent_ns", "destination").collect()
     names = ("latency_ns", "held_at_sender_ns", "network_ns", "held_at_receiver_ns")
     names += ("earliest_ns", "unavoidable_ns", "noncausal_ns")
@@ -178,7 +181,7 @@ def test_a_story_by_hand(spark):
     assert tuple(passed_on.released_by) == ("permit_receive", "ann", "ann", 1)
     assert tuple(passed_on.held_for) == ("ann", 1)
     assert to_bob.held_for is None
-    (run,) = metrics.runs(events, table).collect()
+    run = table_of_runs["story"]
     assert (run.sent, run.copies, run.delivered, run.processes) == (2, 3, 3, 3)
     assert (run.latency_p50_ns, run.latency_p99_ns, run.latency_max_ns) == (85, 100, 100)
     assert run.latency_mean_ns == pytest.approx(65)
@@ -209,7 +212,7 @@ def test_occupancy_over_time(simulated, tables):
     for row in sorted(rows, key=lambda row: row.time_ns):
         found[row.run, row.process, row.peer, row.what].append((row.time_ns, row.copies))
     wanted = defaultdict(lambda: defaultdict(int))
-    for run in RUNS:
+    for run in NAMES:
         for (origin, _, d), copy in plain([e for e in simulated[0] if e.run == run]).items():
             if origin == d:
                 continue
@@ -235,7 +238,7 @@ def test_occupancy_over_time(simulated, tables):
 def test_runs_agree_with_the_simulator(simulated, table_of_runs):
     events, summaries = simulated
     rows = table_of_runs
-    assert rows.keys() == RUNS.keys()
+    assert rows.keys() == set(NAMES)
     for name, summary in summaries.items():
         row = rows[name]
         assert row.sent == summary.messages

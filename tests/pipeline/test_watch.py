@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
 from random_traces import random_run
 
 from causewire.check import check
+from causewire.cli import main
 from causewire.pipeline.live import (
     NO_SEND,
     SEND_TOO_LATE,
@@ -349,3 +350,25 @@ def test_json_lines_of_violations(tmp_path):
     )
     (violation,) = shown(live.advance(ended=True), LiveViolation)
     assert json.loads(json.dumps(violation._asdict()))["first"] == ["a", 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("nowhere", "nowhere: no such directory"),
+        (". --window 0", "--window must be more than nothing"),
+        (". --late soon", "--late takes a duration"),
+        (". --every soon", "--every takes a duration"),
+        (". --out file", "file: cannot be written"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, monkeypatch, capfd, arguments, problem):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert main(["watch", *arguments.split()]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("causewire watch: ")
+    assert problem in err
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from causewire.sim import Slow
@@ -60,6 +64,23 @@ def test_a_seed_decides_everything(seed: int) -> None:
     assert one.log == other.log
     assert one == other
     assert one.log != play(seed + 1).log
+
+
+PRINT = "from causewire.testing.wire import play; print([play(s).log for s in range(4)])"
+
+
+def test_in_every_process() -> None:
+    """Sets of names have another order in each; nothing may depend on it."""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", PRINT],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
 
 
 def test_restarts_are_survived_and_noticed() -> None:

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not os.path.isdir(args.directory):
         raise CommandError(f"{args.directory}: no such directory")
-    window = nanoseconds(args.window, "--window")
+    window, every = nanoseconds(args.window, "--window"), nanoseconds(args.every, "--every")
     if window < 1:
         raise CommandError("--window must be more than nothing")
     settings = Settings(
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             print(_said(table, row), flush=True)
 
     try:
-        _follow(args, out, settings, tell)
+        _follow(args, out, settings, every / 1e9, tell)
     except PipelineError as error:
         raise CommandError(str(error)) from None
     if args.json:
@@ -84,8 +84,9 @@ def run(args: argparse.Namespace) -> int:
     return 1 if seen["violations"] else 0
 
 
-def _follow(args: argparse.Namespace, out: Path, settings: Settings, tell: Any) -> None:
-    every = nanoseconds(args.every, "--every") / 1e9
+def _follow(
+    args: argparse.Namespace, out: Path, settings: Settings, every: float, tell: Any
+) -> None:
     with session(args.master) as spark:
         if sys.stderr.isatty():
             print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)

@@ -55,8 +55,9 @@ def judge_on_spark(folders: Sequence[Path], master: str | None, say: Say) -> lis
             reports.append(check_paths([folder], examples=EXAMPLES))
         say("measuring")
         try:
-            events = ingest(spark, [str(folder) for folder in folders]).events.cache()
-            table = copies(events).cache()  # small, and looked at many times
+            # Small, and looked at many times: kept, so that they are not planned each time.
+            events = ingest(spark, [str(folder) for folder in folders]).events.localCheckpoint()
+            table = copies(events).localCheckpoint()
             rows = {row["run"]: row.asDict() for row in runs(events, table).collect()}
         except Exception as error:  # Spark raises what it likes
             raise PipelineError(reason(error)) from None

@@ -45,8 +45,6 @@ class Performance(NamedTuple):
     """The counters of all nodes, added up."""
     dropped: Counter[str]
     """Datagrams that nodes dropped, by reason."""
-    drained: bool
-    """Whether all that was sent was delivered when the nodes closed."""
 
     @property
     def copies(self) -> int:
@@ -99,8 +97,7 @@ async def perform(
     for answer in answers.values():
         dropped.update(answer["stats"].pop("dropped"))
         totals.update(answer["stats"])
-    drained = all(answer["drained"] for answer in answers.values())
-    return Performance(protocol, traces, said, lost, totals, dropped, drained)
+    return Performance(protocol, traces, said, lost, totals, dropped)
 
 
 @asynccontextmanager

@@ -26,7 +26,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -151,10 +153,8 @@ class _Work:
         tables = []
         small = _without(pieces, large)
         if small:
-            shares = _shares(small, self._limits.share, parallelism(self._spark))
-            works = [
-                _Share(small, start, end, frozenset(large), self._examples) for start, end in shares
-            ]
+            shares = _shares(small, self._limits, parallelism(self._spark))
+            works = [_Share(*share, frozenset(large), self._examples) for share in shares]
             tables.append(_collected(spread(self._spark, works, _check_share, OUTCOME)))
         tables += [self._long_run(run, mine) for run, mine in large.items()]
         table = pa.concat_tables(tables) if tables else _table([])
@@ -271,27 +271,33 @@ def _without(pieces: Sequence[Piece], large: Iterable[str]) -> list[Piece]:
 
 
 class _Share(NamedTuple):
-    """The runs that begin in some of the pieces."""
+    """The runs that begin in the pieces from `start` to `end`."""
 
-    pieces: list[Piece]
+    pieces: Sequence[Piece]
     start: int
     end: int
     skip: frozenset[str]
     examples: int
 
 
-def _shares(pieces: Sequence[Piece], least: int, cores: int) -> list[tuple[int, int]]:
-    """Ranges of pieces with about as many rows; several for a core, if they are many."""
-    total = sum(piece.rows for piece in pieces)
-    each = max(least, total / (4 * cores))
-    ranges = []
+def _shares(
+    pieces: Sequence[Piece], limits: Limits, cores: int
+) -> Iterator[tuple[Sequence[Piece], int, int]]:
+    """Pieces with about as many rows; several shares for a core, if they are many.
+
+    Each comes with the piece before it, and with as many after it as a run that is
+    not large can go on in.
+    """
+    ends = list(accumulate(piece.rows for piece in pieces))
+    each = max(limits.share, ends[-1] / (4 * cores))
     start = rows = 0
-    for k, piece in enumerate(pieces):
+    for k, piece in enumerate(pieces, 1):
         rows += piece.rows
-        if rows >= each or k == len(pieces) - 1:
-            ranges.append((start, k + 1))
-            start, rows = k + 1, 0
-    return ranges
+        if rows >= each or k == len(pieces):
+            before = max(0, start - 1)
+            last = bisect_left(ends, ends[k - 1] + limits.large) + 2
+            yield pieces[before:last], start - before, k - before
+            start, rows = k, 0
 
 
 def _check_share(share: _Share) -> Iterator[dict[str, Any]]:

@@ -170,6 +170,8 @@ def _survey_part(part: _Part) -> Iterable[dict[str, Any]]:
 
 def _done(spark: SparkSession, works: Sequence[Any], job: Any) -> list[Any]:
     """The answers of tasks, in the order of their works."""
+    if not works:
+        return []
     answers: list[Any] = []
     for row in spread(spark, works, job, _PARTS).collect():
         if row.trouble is not None:

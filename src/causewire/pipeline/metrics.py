@@ -7,9 +7,10 @@
     runs(events, table)          # each run
 
 All are functions of a table of events (`prepare.EVENTS`), with the schemas that
-are declared here. They refer to their tables many times: keep those, as files or by
-`localCheckpoint()`, if it costs something to make them. Times are nanoseconds. Percentiles are exact: the p-th is the
-least value that a share p of the values does not exceed.
+are declared here. They refer to their tables many times: keep those, as files or
+by `localCheckpoint()`, if it costs something to make them. Times are nanoseconds.
+Percentiles are exact: the p-th is the least value that a share p of the values
+does not exceed.
 
 A copy is one message for one destination. Its time is
 

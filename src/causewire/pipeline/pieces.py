@@ -13,6 +13,7 @@ last piece until the run that it is in is over.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -145,7 +146,7 @@ class Region:
                     pass
         for position, batch in batches_of(self._pieces, COLUMNS):
             bounds, names = _runs_along(batch)
-            for start, end, name in zip(bounds, bounds[1:], names, strict=False):
+            for (start, end), name in zip(pairwise(bounds), names, strict=True):
                 if name == self.name:
                     for chunk in encoder.chunks(_part(batch, start, end)):
                         yield Chunk(chunk.run, position + start, chunk.columns)
@@ -197,23 +198,39 @@ class Runs:
             yield Held(run, held)
 
     def _chunks(self, encoder: Encoder) -> Iterator[Chunk]:
+        for position, batch in self._ours():
+            for chunk in encoder.chunks(batch):
+                yield Chunk(chunk.run, position, chunk.columns)
+                position += len(chunk.columns.kind)
+
+    def _ours(self) -> Iterator[tuple[int, TraceBatch]]:
+        """Stretches of batches, as long as possible: to encode one has its price."""
         before = self._run_before()
         last: str | None = None
         until = self._pieces[self._end - 1]
         for position, batch in batches_of(self._pieces[self._start :], COLUMNS):
             beyond = position >= until.position + until.rows
             bounds, names = _runs_along(batch)
-            for start, end, name in zip(bounds, bounds[1:], names, strict=False):
-                if beyond and (name != last or before is not None):
-                    return
+            stretches: list[list[int]] = []
+            over = False
+            for (start, end), name in zip(pairwise(bounds), names, strict=True):
+                over = beyond and (name != last or before is not None)
+                if over:
+                    break
                 last = name
                 if name == before:
                     continue
                 before = None
                 if name in self._skip:
                     continue
-                for chunk in encoder.chunks(_part(batch, start, end)):
-                    yield Chunk(chunk.run, position + start, chunk.columns)
+                if stretches and stretches[-1][1] == start:
+                    stretches[-1][1] = end
+                else:
+                    stretches.append([start, end])
+            for start, end in stretches:
+                yield position + start, _part(batch, start, end)
+            if over:
+                return
 
     def _run_before(self) -> str | None:
         """The run of the row before ours."""

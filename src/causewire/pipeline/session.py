@@ -9,6 +9,8 @@ What a session of ours has, wherever it runs:
     Arrow       batches of 65,536 rows, and Python workers behind unix domain
                 sockets, which halves the cost of a small partition
     Python      the interpreter that runs us, not the first one of the PATH
+    shuffles    eight partitions for a core of this machine, where Spark would take
+                two hundred
     Java        found, or taken from a wheel (`java.py`)
     logs        none: what goes wrong is raised, in one line. The environment
                 variable CAUSEWIRE_SPARK_LOG (`warn`, `info`, ...) shows them
@@ -24,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import shutil
 import socket
 import sys
@@ -190,10 +193,17 @@ def _settings(master: str, memory: str | None, place: Path, level: str) -> dict[
             "spark.driver.host": "localhost",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": memory or _quarter_of_memory(),
+            "spark.sql.shuffle.partitions": str(8 * _cores(master)),
         }
     elif memory:
         settings["spark.executor.memory"] = memory
     return settings
+
+
+def _cores(master: str) -> int:
+    """How many cores a local master has: `local`, `local[4]`, `local[*]`."""
+    match = re.match(r"local\[(\d+)", master)
+    return int(match[1]) if match else 1 if master == "local" else os.cpu_count() or 1
 
 
 def _quarter_of_memory() -> str:

@@ -3,7 +3,7 @@
     spread(spark, works, job, "run string, violations bigint")
 
 is a DataFrame of what `job` gives for each of `works`: a task of its own for
-each, that gets the one value and returns rows, to which `task` is added, the
+each, which looks at the one value and returns rows, to which `task` is added, the
 number of the work. A task that is run again, because its executor was lost, does
 the same again.
 """
@@ -60,21 +60,14 @@ def _spread(
     job: Callable[[int, W], Iterator[pa.RecordBatch]],
     schema: str,
 ) -> DataFrame:
-    frame = spark.createDataFrame(
-        pa.table(
-            {
-                "task": pa.array(range(len(works)), pa.int32()),
-                "work": pa.array([pickle.dumps(work) for work in works], pa.binary()),
-            }
-        )
-    )
+    told = [pickle.dumps(work) for work in works]  # with the code, once to each executor
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for task, work in zip(*batch.to_pydict().values(), strict=True):
-                yield from job(task, pickle.loads(work))
+            for task in batch["id"].to_pylist():
+                yield from job(task, pickle.loads(told[task]))
 
-    return frame.repartitionById(max(1, len(works)), frame.task).mapInArrow(run, schema)
+    return spark.range(0, len(works), 1, max(1, len(works))).mapInArrow(run, schema)
 
 
 def arrow_of(schema: str) -> pa.Schema:

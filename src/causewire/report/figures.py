@@ -108,7 +108,7 @@ def draw_figure(plan: FigurePlan, points: Sequence[Point]) -> Figure:
 def _heading(plan: FigurePlan, panel: Any) -> str:
     value = panel
     if isinstance(panel, int | float) and not isinstance(panel, bool):
-        value = f"{panel * plan.panel_factor:g}"
+        value = f"{panel * plan.panel_factor:,g}"
     label = plan.panel_label or f"{plan.panels} = {{}}"
     return label.replace("{}", str(value)) if "{}" in label else f"{label} {value}"
 

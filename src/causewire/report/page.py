@@ -22,8 +22,10 @@ figcaption, .small { font-size: 0.85rem; color: #444; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; }
 th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; }
+th { vertical-align: bottom; }
 th { border-bottom: 1px solid #222; } td { border-bottom: 1px solid #ddd; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number { white-space: nowrap; }
 .bad { color: #a00; }
 @media print { body { max-width: none; margin: 0; font-size: 10pt; }
                figure, table { break-inside: avoid; } }

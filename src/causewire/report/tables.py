@@ -67,18 +67,18 @@ def significant(value: float, digits: int) -> str:
 
 
 def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Any table; numbers are set to the right."""
-    lines = ["<table>", "<thead><tr>"]
-    lines += [f"<th>{escape(cell)}</th>" for cell in heading]
-    lines.append("</tr></thead>")
-    lines.append("<tbody>")
-    for row in rows:
-        cells = [
-            f'<td class="number">{escape(cell)}</td>'
-            if cell[:1].isdigit() or cell[:1] == "-"
-            else f"<td>{escape(cell)}</td>"
-            for cell in row
-        ]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    lines += ["</tbody>", "</table>"]
-    return "\n".join(lines)
+    """Any table; columns of numbers are set to the right, with their headings."""
+    right = [all(_is_number(row[k]) for row in rows) for k in range(len(heading))]
+
+    def line(kind: str, cells: Sequence[str]) -> str:
+        marks = [' class="number"' if to_right else "" for to_right in right]
+        pairs = zip(marks, map(escape, cells), strict=True)
+        return "<tr>" + "".join(f"<{kind}{mark}>{cell}</{kind}>" for mark, cell in pairs) + "</tr>"
+
+    head = f"<thead>{line('th', heading)}</thead>"
+    body = [line("td", row) for row in rows]
+    return "\n".join(["<table>", head, "<tbody>", *body, "</tbody>", "</table>"])
+
+
+def _is_number(cell: str) -> bool:
+    return not cell or cell[0].isdigit() or cell[0] == "-"

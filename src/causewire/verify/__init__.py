@@ -8,8 +8,9 @@
     assert summary.passed
 
 The parts, from below: `setup` (what is checked), `workloads` (what clients do),
-`ghost` (what the check itself keeps), `actor` (one process as tables), `machine`
-(the system as numbers), `search` and `compiled` (the same search twice),
+`ghost` (what the check itself keeps), `post` (packets on their way), `event` and
+`actor` (one process as tables), `machine` (the system as numbers), `search` and
+`compiled`, with `library` and `kernel` (the same search twice),
 `reduction` (which packets commute), `check` and `jobs` (one workload, and many),
 `counterexample`, `lasso` (starvation), `sometimes` (against vacuity), `mutants`
 (what must be found).

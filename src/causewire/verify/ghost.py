@@ -105,8 +105,8 @@ class Ghost(ABC):
     def delivers(self, state: State, me: int, source: int, mid: int, taint: Any) -> Seen:
         """What comes of a delivery."""
 
-    def fades(self, state: State, to: frozenset[int]) -> State:
-        """What is left of the ghost of a process that will send to these, and no more."""
+    def silent(self, state: State) -> State:
+        """The ghost of a process that will send no more."""
         return state
 
     def may_mark(self, state: State, me: int, mid: int, to: tuple[int, ...]) -> list[int]:
@@ -138,17 +138,13 @@ class Plain(Ghost):
 
 
 class Marked(Ghost):
-    """One marked copy: that of m1, from s to d.
+    """One marked copy; the state is 0, or 1 + d for one who knows of m1 to d.
 
-    The state is 0, or 1 + (n * s + d) for one who knows of it. A taint is 0, or
-    1 + (n * s + d) + n * n * what, and what is one of
+    A taint is 0, or 1 + n * what + d, and what is one of
 
         PAST    a message with m1 in its past
         ONLY    m1, which goes to d alone
         ALSO    m1, which goes to others as well: they will know
-
-    Nobody has to tell s of m1. So a message to s alone bears no taint, and one who has
-    nothing left to send but to s need not know.
     """
 
     marks = True
@@ -163,25 +159,23 @@ class Marked(Ghost):
     def sends(
         self, state: Any, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
-        n = self.processes
         if mark is None:
-            return (0 if not state or to == ((state - 1) // n,) else state), state
-        known = 1 + n * me + mark
-        return known + n * n * (self.ONLY if to == (mark,) else self.ALSO), known
+            return state, state
+        what = self.ONLY if to == (mark,) else self.ALSO
+        return 1 + self.processes * what + mark, 1 + mark
 
     def delivers(self, state: State, me: int, source: int, mid: int, taint: Any) -> Seen:
         if not taint:
             return Seen(state)
-        n = self.processes
-        what, known = divmod(taint - 1, n * n)
-        if me != known % n:
-            return Seen(1 + known)
+        what, d = divmod(taint - 1, self.processes)
+        if me != d:
+            return Seen(1 + d)
         if what == self.PAST:
             return Seen(state, "causal order")
         return Seen(state, over=True)
 
-    def fades(self, state: Any, to: frozenset[int]) -> State:
-        return state if state and to - {(state - 1) // self.processes} else 0
+    def silent(self, state: State) -> State:
+        return 0
 
     def may_mark(self, state: State, me: int, mid: int, to: tuple[int, ...]) -> list[int]:
         if self.m1 is not None and self.m1 != (me, mid):
@@ -189,27 +183,21 @@ class Marked(Ghost):
         return list(to)
 
     def taints(self, me: int, several: bool) -> list[int]:
-        square = self.processes * self.processes
-        return [0] + [
-            1 + known + square * what
-            for what in (self.PAST, self.ONLY, self.ALSO)[: 3 if several else 2]
-            for known in range(square)
-            if what != self.ONLY or known % self.processes == me
-        ]
+        n = self.processes
+        return [0, *range(1, n + 1), 1 + n + me, *(range(1 + 2 * n, 1 + 3 * n) if several else ())]
 
     def agree(self, taints: Iterable[int]) -> bool:
-        square = self.processes * self.processes
-        return len({(taint - 1) % square for taint in taints if taint}) < 2
+        return len({(taint - 1) % self.processes for taint in taints if taint}) < 2
 
     @classmethod
     def heat(cls, taint: Any, processes: int, me: int) -> int:
         """What a message with a taint, on its way to `me` or held there, may lead to."""
         if not taint or not isinstance(taint, int):
             return COLD
-        what, known = divmod(taint - 1, processes * processes)
-        if me == known % processes:
+        what, d = divmod(taint - 1, processes)
+        if me == d:
             return HERE if what == cls.PAST else COLD
-        return COLD if what == cls.ONLY or me == known // processes else ONWARD
+        return COLD if what == cls.ONLY else ONWARD
 
 
 class Past(Ghost):
@@ -243,8 +231,8 @@ class Past(Ghost):
             return Seen(state, "causal order")
         return Seen((known | past | own, got | self._bit(source, mid, me)))
 
-    def fades(self, state: Any, to: frozenset[int]) -> State:
-        return state if to else (0, state[1])
+    def silent(self, state: Any) -> State:
+        return (0, state[1])
 
 
 class History(Ghost):
@@ -281,9 +269,7 @@ def untainted(value: Any, forget: Callable[[Tag], bool]) -> Any:
     if kind is frozenset:
         return frozenset([untainted(each, forget) for each in value])
     if isinstance(value, tuple):
-        return tuple(
-            [each if type(each) in _ATOMS else untainted(each, forget) for each in value]
-        )
+        return tuple([each if type(each) in _ATOMS else untainted(each, forget) for each in value])
     return value
 
 

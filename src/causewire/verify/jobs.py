@@ -1,10 +1,10 @@
 """Many units: over the cores of the machine, and on from where one has stopped.
 
-A check is a list of units. They are dealt out to so many processes, a few at a
-time and neighbours together, since neighbours share most of their tables; what
-comes back is summed up. With a checkpoint, each result is written down as it
-comes, and a check that is started again with the same file leaves out what is
-there. A unit that was under way when a check was interrupted is done again.
+A check is a list of units. They are dealt out to so many processes, one by one and in
+order, since neighbours share most of their tables; what comes back is summed up.
+With a checkpoint, each result is written down as it comes, and a check that is started
+again with the same file leaves out what is there. A unit that was under way when a
+check was interrupted is done again.
 
 Beyond one machine: a unit and its result are plain values that can be pickled, and
 `check_unit` needs nothing else. `elsewhere` is whatever can do that.
@@ -28,8 +28,6 @@ from .sometimes import SOMETIMES, needed
 from .workloads import written
 
 __all__ = ["Checkpoint", "CheckpointError", "Progress", "Summary", "run_units"]
-
-_HANDFUL = 4
 
 
 class CheckpointError(Exception):
@@ -232,12 +230,11 @@ def _show(states: int, transitions: int, depth: int) -> None:
     _board[3 * _place : 3 * _place + 3] = [states, transitions, depth]
 
 
-def _do(task: list[Numbered]) -> list[tuple[int, Result]]:
-    results = []
-    for k, unit in task:
-        results.append((k, check_unit(unit, _show)))
-        _show(0, 0, 0)
-    return results
+def _do(numbered: Numbered) -> tuple[int, Result]:
+    k, unit = numbered
+    result = check_unit(unit, _show)
+    _show(0, 0, 0)
+    return k, result
 
 
 def _spread(
@@ -251,11 +248,9 @@ def _spread(
         (k, replace(unit, how=replace(unit.how, memory=unit.how.memory // workers)))
         for k, unit in todo
     ]
-    size = max(1, min(_HANDFUL, len(todo) // (4 * workers)))
-    tasks = [todo[at : at + size] for at in range(0, len(todo), size)]
     with spawn.Pool(workers, _enter, (board, places)) as pool:
-        results = pool.imap_unordered(_do, tasks)
-        for _ in tasks:
+        results = pool.imap_unordered(_do, todo)
+        for _ in todo:
             while True:
                 try:
                     done = results.next(timeout=0.2)
@@ -264,4 +259,4 @@ def _spread(
                     if progress is not None:
                         shown = board[:]
                         progress(summary, sum(shown[::3]), sum(shown[1::3]), max(shown[2::3]))
-            yield from done
+            yield done

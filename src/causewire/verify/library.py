@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .actor import SEND, Actor, Outcome, Post
+from .actor import Actor
+from .event import SEND, Outcome
 from .kernel import EVENT_BITS, OVER, WRONG, Int8s, Ints, Longs, put, rehash
+from .post import Post
 
 __all__ = ["KeyTable", "Library", "grown"]
 

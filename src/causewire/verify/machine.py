@@ -20,8 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from .actor import TICKS, Actor, Move, Post
+from .actor import Actor, Move
+from .event import TICKS
 from .ghost import Ghost
+from .post import Post
 from .setup import PROPERTIES, ROUND, Phases, Setup
 from .workloads import Program, Workload, expected
 

@@ -41,8 +41,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from .actor import SEND, TICKS, Actor, Outcome, Sent
+from .actor import Actor
+from .event import SEND, TICKS, Outcome
 from .ghost import retagged, tags_in, untainted
+from .post import Sent
 
 __all__ = ["Commuting", "Diamond"]
 

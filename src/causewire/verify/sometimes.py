@@ -18,7 +18,7 @@ channels do not reorder; a search without marks has no chains.)
 from __future__ import annotations
 
 from ..core.endpoint import Packet
-from .actor import SEND
+from .event import SEND
 from .machine import Stage
 from .setup import Network
 

@@ -13,7 +13,8 @@ and losses between processes that stay up, and of whatever is left in a buffer.
 
 from .host import Host
 from .judge import Judge, Message, Verdict
-from .settings import Faults, Workload, seeded
-from .wire import Wire, play
+from .runs import play, seeded
+from .settings import Faults, Workload
+from .wire import Wire
 
 __all__ = ["Faults", "Host", "Judge", "Message", "Verdict", "Wire", "Workload", "play", "seeded"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from . import __doc__ as description
 from .judge import Verdict
-from .wire import play
+from .runs import play
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from random import Random
 
 from ...sim import Fault, Heal, Network, Partition, Uniform
-from ...transport import Config
 
-__all__ = ["Faults", "Workload", "nanoseconds", "seeded"]
+__all__ = ["Faults", "Workload", "nanoseconds"]
 
 
 def nanoseconds(seconds: float) -> int:
@@ -74,35 +73,3 @@ class Workload:
     def span(self) -> float:
         """About how long a process has something to send."""
         return self.messages * self.pace
-
-
-def seeded(seed: int) -> tuple[Faults, Workload, Config]:
-    """Faults and a workload that depend on the seed alone: from calm to terrible."""
-    random = Random(f"faults {seed}")
-    slow = random.random() < 0.15
-    faults = Faults(
-        loss=random.choice((0.0, 0.02, 0.1, 0.3)),
-        duplicate=random.choice((0.0, 0.05, 0.2)),
-        corrupt=random.choice((0.0, 0.0, 0.02, 0.1)),
-        delay=random.choice(((0.001, 0.001), (0.001, 0.01), (0.0005, 0.08))),
-        partitions=random.choice((0, 0, 1, 2)),
-        pauses=random.choice((0, 0, 1, 2)),
-        moves=random.choice((0, 0, 1, 2)),
-        restarts=random.choice((0, 0, 1, 2)),
-    )
-    workload = Workload(
-        processes=random.choice((2, 3, 3, 4)),
-        messages=random.choice((3, 6, 12)),
-        replies=random.choice((0.0, 0.3, 0.7)),
-        multicast=random.choice((0.0, 0.4, 1.0)),
-        payload=random.choice(((0, 0), (0, 40), (0, 40), (0, 2000))),
-        pace=random.choice((0.002, 0.02)),
-        slow=0.01 if slow else 0.0,
-    )
-    config = Config(
-        local_datagram=random.choice((400, 1232, 16384)),
-        peer_messages=random.choice((4, 64, 8192)),
-        queue_messages=2 if slow else 8192,
-        keepalive=2.0,
-    )
-    return faults, workload, config

@@ -7,22 +7,20 @@ bytes that get damaged, addresses, timers, and processes that stop, move and die
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import count
 from random import Random
 from typing import Any
 
-from ...protocols import describe
 from ...sim import Fault
 from ...sim.faults import Timeline
 from ...sim.network import Carrier
 from ...sim.scheduler import Scheduler
-from ...transport import NATIVE, Address, Config, Transport
+from ...transport import Address, Config, Transport
 from .host import Host
 from .judge import Judge, Verdict
-from .settings import Faults, Workload, nanoseconds, seeded
+from .settings import Faults, Workload, nanoseconds
 
-__all__ = ["Wire", "play"]
+__all__ = ["Wire"]
 
 SOCKET = 64
 """Datagrams that wait for a process that stands still."""
@@ -315,18 +313,3 @@ class Wire:
 
 def _call(what: Callable[[], object], *_: Any) -> None:
     what()
-
-
-def play(seed: int, protocol: str = "csps", key: bytes | None = None) -> Verdict:
-    """One run that the seed decides, as far as the protocol can do what it asks for."""
-    faults, workload, config = seeded(seed)
-    able = describe(protocol)
-    if not able.unicast:
-        workload = replace(workload, broadcast=True)
-    elif not able.multicast:
-        workload = replace(workload, multicast=0.0)
-    if protocol not in NATIVE:
-        faults = replace(faults, restarts=0)
-    return Wire(
-        seed, protocol=protocol, key=key, faults=faults, workload=workload, config=config
-    ).play()

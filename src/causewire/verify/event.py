@@ -1,0 +1,219 @@
+"""One event at one process: the endpoint is called, and the client reacts.
+
+The client makes the sends of its program in order, at any moment: as an event of its
+own, or inside a delivery, of which a handler may have several. An event with
+deliveries therefore has an outcome for each way to spread sends over them. The way
+taken is the outcome's *script*, a number at each point at which there was a choice: 0
+for going on, 1 to send, 2 and up to send and mark a copy. To find all, an event is run
+again and again, each time with the choices of some outcome so far up to one point, and
+another choice there (`Run.others`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ..core.endpoint import Delivery, Endpoint, Packet
+from .ghost import Tag, tags_in
+from .post import Sent
+from .setup import FREE, MARK
+
+if TYPE_CHECKING:
+    from .actor import Actor
+
+__all__ = ["SEND", "TICKS", "Local", "Outcome", "Run", "Script", "trimmed"]
+
+SEND = -1
+TICKS = -2
+"""Events that are no packets."""
+
+Script: TypeAlias = tuple[int, ...]
+
+
+class Local(NamedTuple):
+    """A local state: the endpoint, and what client and ghost keep beside it."""
+
+    endpoint: Endpoint
+    left: int
+    """Sends of the program that are still to come."""
+    got: tuple[int, ...]
+    """For each sender, which of its messages were delivered here, as bits."""
+    ghost: Hashable
+    out: int = 0
+    """The copies of own messages that have left, as bits."""
+    touched: bool = False
+    """Whether a taint has ever been here; if not, there is none to look for."""
+
+    @property
+    def delivered(self) -> int:
+        return sum(bits.bit_count() for bits in self.got)
+
+
+class Outcome(NamedTuple):
+    """One of the things that come of an event."""
+
+    local: int
+    sent: Sent
+    cost: int
+    script: Script
+    over: bool = False
+    violation: str | None = None
+
+
+def trimmed(script: Script) -> Script:
+    """A script without the choices at its end to do nothing."""
+    end = len(script)
+    while end and not script[end - 1]:
+        end -= 1
+    return script[:end]
+
+
+class Run:
+    """One event, with the client's choices given as far as `script` goes."""
+
+    __slots__ = (
+        "actor",
+        "choices",
+        "endpoint",
+        "ghost",
+        "got",
+        "left",
+        "marked",
+        "others",
+        "out",
+        "over",
+        "script",
+        "touched",
+        "violation",
+    )
+
+    def __init__(self, actor: Actor, local: Local, script: Script) -> None:
+        self.actor = actor
+        self.script = script
+        self.choices: list[int] = []
+        self.others: list[Script] = []
+        self.endpoint = copy.copy(local.endpoint)
+        self.endpoint.on_delivery = self._delivered
+        self.left = local.left
+        self.got = list(local.got)
+        self.ghost = local.ghost
+        self.out = local.out
+        self.touched = local.touched
+        self.marked = False
+        self.over = False
+        self.violation: str | None = None
+
+    def perform(self, event: int) -> Outcome:
+        actor = self.actor
+        endpoint = self.endpoint
+        try:
+            if event == SEND:
+                self._send(self._choose(self._options() - 1) + 1)
+            elif event == TICKS:
+                endpoint.retransmit()
+            else:
+                sender, packet = actor.post.packets[actor.index].values[event]
+                self.touched |= any(tag.taint for tag in tags_in(packet))
+                endpoint.receive(actor.names[sender], packet)
+            packets = endpoint.take_packets()
+        except Exception as error:
+            self.violation = f"error: {type(error).__name__}: {error}"
+            packets = []
+        endpoint.on_delivery = None
+        sent: dict[int, list[int]] = {}
+        for name, packet in packets:
+            j = actor.numbers[name]
+            sent.setdefault(j, []).append(actor.post.packets[j]((actor.index, packet)))
+            if actor.forget:
+                self._left(j, packet)
+        if not actor.post.setup.network.fifo:
+            for numbers in sent.values():
+                numbers.sort()
+        if self.violation is not None and self.violation.startswith("error"):
+            k = 0
+        else:
+            touched = actor.ghost.marks and (self.touched or self.marked)
+            k = actor._number(
+                Local(endpoint, self.left, tuple(self.got), self.ghost, self.out, touched)
+            )
+        return Outcome(
+            k,
+            tuple(sorted((j, tuple(numbers)) for j, numbers in sent.items())),
+            MARK if self.marked else FREE,
+            tuple(self.choices),
+            self.over,
+            self.violation,
+        )
+
+    def _left(self, j: int, packet: Packet) -> None:
+        """A packet has left: what is written on its message may be forgotten here."""
+        for tag in tags_in(packet):
+            if tag.sender != self.actor.index:
+                continue
+            bit = 1 << len(self.actor.names) * (tag.mid - 1) + j
+            if self.out & bit:
+                raise RuntimeError(f"{packet} leaves a second time: do not use `forget`")
+            self.out |= bit
+
+    def _options(self) -> int:
+        """How many ways there are to go on: not sending, sending, marking."""
+        program = self.actor.program
+        if not self.left:
+            return 1
+        send = program[len(program) - self.left]
+        if send.after > sum(bits.bit_count() for bits in self.got):
+            return 1
+        return 2 + len(self._may_mark())
+
+    def _may_mark(self) -> list[int]:
+        """Which copies of the next message may be marked."""
+        if self.marked:
+            return []
+        actor = self.actor
+        mid = len(actor.program) - self.left + 1
+        return actor.ghost.may_mark(self.ghost, actor.index, mid, actor.program[mid - 1].to)
+
+    def _choose(self, options: int) -> int:
+        k = len(self.choices)
+        if k < len(self.script):
+            self.choices.append(self.script[k])
+        else:
+            self.others += [(*self.choices, other) for other in range(1, options)]
+            self.choices.append(0)
+        return self.choices[-1]
+
+    def _send(self, how: int) -> None:
+        actor = self.actor
+        mark = self._may_mark()[how - 2] if how > 1 else None
+        self.marked |= mark is not None
+        self.left -= 1
+        mid = len(actor.program) - self.left
+        to = actor.program[mid - 1].to
+        taint, self.ghost = actor.ghost.sends(self.ghost, actor.index, mid, to, mark)
+        names = actor.names[to[0]] if len(to) == 1 else [actor.names[j] for j in to]
+        self.endpoint.send(names, Tag(actor.index, mid, taint))
+
+    def _delivered(self, delivery: Delivery) -> None:
+        """Judged by what was sent, and by whom: not by what the protocol says of it."""
+        source, mid, taint = delivery.payload
+        bit = 1 << mid
+        got = self.got[source]
+        judged = self.actor.judged
+        if self.violation is None and not self.over:
+            if got & bit and "duplicate" in judged:
+                self.violation = "duplicate"
+            elif got > bit and "FIFO order" in judged:
+                self.violation = "FIFO order"
+            else:
+                seen = self.actor.ghost.delivers(self.ghost, self.actor.index, source, mid, taint)
+                self.ghost, violation, self.over = seen
+                if violation in judged:
+                    self.violation = violation
+        self.got[source] = got | bit
+        while (options := self._options()) > 1:
+            how = self._choose(options)
+            if not how:
+                break
+            self._send(how)
