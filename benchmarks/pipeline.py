@@ -23,8 +23,10 @@ written as the package writes them. Three tables:
     shuffled   bytes that went through a shuffle: what tasks are told, no events
 
 **Scan.** One long run, n = 100, cut into k segments, in one process: the slowest
-segment of each pass, the walk from cut to cut, and what follows for a cluster.
-(On two cores two passes gain nothing: they are twice the work.)
+segment of each pass, also times k relative to one kernel for all, and the walk from
+cut to cut. From these follows what a cluster gains on a run of 10^8 or 10^9 events
+over one process, rows being read from files in each pass, and a segment for each
+core. (On two cores two passes gain nothing: they are twice the work.)
 
 **Planted.** A trace with violations planted: Spark finds what one process finds.
 
@@ -371,6 +373,10 @@ def scan_table(folder: Path, events: int, parts: list[int]) -> None:
     shape = Shape(100, events)
     place = folder / "scan"
     write(place, shape)
+    start = time.process_time()
+    for _ in Stream(open_trace(place)).chunks():
+        pass
+    reading = time.process_time() - start
     chunks = [(c.position, c.columns.copy()) for c in Stream(open_trace(place)).chunks()]
     names = next(iter(Stream(open_trace(place)).chunks())).run.processes
     n = len(names)
@@ -388,10 +394,13 @@ def scan_table(folder: Path, events: int, parts: list[int]) -> None:
 
     one_kernel()
     whole, _ = min((timed(one_kernel) for _ in range(3)), key=lambda pair: pair[0])
-    print(f"\nscan over time: n=100, {events / 1e6:g} M events, one kernel {whole:.2f} s")
+    print(
+        f"\nscan over time: n=100, {events / 1e6:g} M events, one kernel {whole:.2f} s, "
+        f"reading {reading:.2f} s"
+    )
     print(
         f"{'k':>4} {'pass 1':>8} {'pass 2':>8} {'x k / whole':>16} {'walk':>8} {'cut kB':>7} "
-        f"{'16 cores':>9} {'256 cores':>9}"
+        f"{'10^8 on 16':>11} {'on 256':>7} {'10^9 on 16':>11} {'on 256':>7}"
     )
     for k in parts:
         bounds = [len(chunks) * i // k for i in range(k + 1)]
@@ -420,14 +429,22 @@ def scan_table(folder: Path, events: int, parts: list[int]) -> None:
         work = sum(one) + sum(two)
         size = max(cut.nbytes for cut in cuts)
 
-        def gain(cores: int, work: float = work, walked: float = walk_seconds, k: int = k) -> float:
-            """On so many cores, with a walk that is as long for each segment."""
-            return whole / (work / cores + walked / k * cores)
+        def gain(
+            many: float,
+            cores: int,
+            work: float = work,
+            step: float = walk_seconds / len(segments),
+        ) -> str:
+            """Over one process, for so many events on so many cores."""
+            alone = (whole + reading) / events * many
+            shared = (work + 2 * reading) / events * many / cores + step * cores
+            return f"{alone / shared:.0f}x"
 
         print(
             f"{len(segments):4} {max(one):7.3f}s {max(two):7.3f}s "
             f"{max(one) * k / whole:7.2f} {max(two) * k / whole:7.2f} "
-            f"{walk_seconds * 1e3:6.1f}ms {size / 1e3:7.0f} {gain(16):8.1f}x {gain(256):8.1f}x",
+            f"{walk_seconds * 1e3:6.1f}ms {size / 1e3:7.0f} "
+            f"{gain(1e8, 16):>11} {gain(1e8, 256):>7} {gain(1e9, 16):>11} {gain(1e9, 256):>7}",
             flush=True,
         )
 
@@ -453,7 +470,7 @@ def planted_table(folder: Path, events: int) -> None:
     from causewire.pipeline.pieces import layout
 
     place = folder / "planted"
-    write(place, Shape(100, events), wrong=1e-5)
+    write(place, Shape(100, events), wrong=1e-3)
     local = check(place)
     print(f"\nplanted: n=100, {events / 1e6:g} M events: {local.violations:,} violations")
     files = [str(file) for file in sorted(place.iterdir())]
@@ -499,7 +516,7 @@ def main() -> None:
         if options.only in (None, "scan"):
             scan_table(folder, min(max(events), 20_000_000), options.segments)
         if options.only in (None, "planted"):
-            planted_table(folder, min(events))
+            planted_table(folder, min(max(events), 10_000_000))
 
 
 if __name__ == "__main__":

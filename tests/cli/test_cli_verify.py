@@ -49,6 +49,7 @@ def test_broadcasts_are_for_those_that_only_broadcast(
 
 def test_all_there_is_to_know_of_a_search(causewire: CommandLine) -> None:
     told = causewire(SMALL, "--protocol cykas --messages 2 --json").json
+    assert told["messages"] == [2, 2, 2]
     assert told["workloads"] == told["checked"] == 12
     assert told["complete"]
     assert told["passed"]
@@ -64,8 +65,8 @@ def test_all_there_is_to_know_of_a_search(causewire: CommandLine) -> None:
 def test_the_published_check_is_named_beside_ours(
     causewire: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert verify.PUBLISHED["cykas", 3, "3"] == ("1,945 million", 709)
-    monkeypatch.setitem(verify.PUBLISHED, ("mf", 3, "2"), ("17 million", 23))
+    assert verify.PUBLISHED["cykas", (3, 3, 3)] == ("1,945 million", 709)
+    monkeypatch.setitem(verify.PUBLISHED, ("mf", (2, 2, 2)), ("17 million", 23))
     done = causewire(SMALL, "--protocol mf --messages 2")
     assert "published for this bound: 23 s on 96 threads, 17 million states" in done.out
     done = causewire(SMALL, "--protocol mf --messages 2,2,1")

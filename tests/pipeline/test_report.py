@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -22,6 +22,9 @@ from causewire.report.sweeps import report_sweep
 from causewire.report.tables import significant
 from causewire.sim import Config, simulate
 from causewire.trace import open_trace, open_writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXPERIMENT = """
 name = "try"
@@ -281,6 +284,37 @@ def test_the_report_of_a_check(
     (tmp_path / "x" / "notes").touch()
     assert cli.main(["report", "csps.parquet", "--out", "x"]) == 2
     assert capsys.readouterr().err == "causewire report: x exists, and is not a report\n"
+
+
+def test_where_the_time_went(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    traces = Path("traces")
+    traces.mkdir()
+    means = {}
+    for protocol in ("csps", "mf"):
+        with open_writer(traces / f"{protocol}.parquet") as writer:
+            summary = simulate(
+                Config.from_dict(SYSTEM | {"protocol": protocol, "messages": 200}),
+                writer,
+                run=protocol,
+            )
+        means[protocol] = summary.latency.mean_ns
+    assert cli.main(["report", "traces", "--master", "local[2]"]) == 0
+    assert capsys.readouterr().out.startswith("traces/report/index.html: causally ordered in ")
+    out = traces / "report"
+    rows = {row["run"]: row for row in read_csv(out / "times.csv")}
+    assert {run: float(row["latency_mean_ns"]) for run, row in rows.items()} == pytest.approx(means)
+    for row in rows.values():
+        held = [float(row[f"{part}_mean_ns"]) for part in ("held_at_sender", "network")]
+        whole = sum(held) + float(row["held_at_receiver_mean_ns"])
+        assert whole == pytest.approx(float(row["latency_mean_ns"]))
+    assert (out / "times.png").read_bytes().startswith(b"\x89PNG")
+    assert "Where the time of messages went" in (out / "index.html").read_text()
 
 
 def test_significant_digits() -> None:

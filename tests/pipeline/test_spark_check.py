@@ -23,7 +23,7 @@ from causewire.pipeline.outcomes import report_of
 from causewire.pipeline.pieces import Runs, layout
 from causewire.trace import Event, TraceError, arrow_schema, write_trace
 
-SMALL = Limits(large=300, wide=16, segment=50, longest=200, share=100)
+SMALL = Limits(large=300, wide=16, segment=50, longest=200, share=100, enough=200)
 """Everything happens with few rows, too."""
 
 
@@ -134,7 +134,7 @@ def test_small_runs_as_they_are_stored(spark, tmp_path):
         if k % 13 == 0:
             events += long_run(k, name=f"r{k:02}-long", steps=60, causal=False)
     path = write(tmp_path / "runs.parquet", events, rows=50)
-    limits = Limits(large=10_000, share=100)
+    limits = Limits(large=10_000, share=100, enough=200)
     assert check_paths([path], limits=limits) == check(str(path))
 
 

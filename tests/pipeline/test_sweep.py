@@ -397,6 +397,13 @@ def test_output_that_cannot_be_written(written: Write, tmp_path: Path) -> None:
     assert (taken / "thesis.tex").exists()
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a place that nobody can write to")
+def test_a_place_that_nobody_can_write_to() -> None:
+    refused = pytest.raises(PipelineError, match="/proc/causewire cannot be written: ")
+    with refused, Folder("/proc/causewire").open():
+        pass
+
+
 def test_two_sweeps_at_once(tmp_path: Path) -> None:
     with Folder(tmp_path / "out").open():
         refused = pytest.raises(PipelineError, match="another sweep is writing to")

@@ -10,20 +10,22 @@ from causewire.verify.ghost import History
 from causewire.verify.machine import EagerRule, Machine
 from causewire.verify.search import explore
 
-CAUSAL = ("causal order",)
-OTHERS = tuple(kind for kind in PROPERTIES if kind not in CAUSAL)
+OTHERS = tuple(kind for kind in PROPERTIES if kind != "causal order")
+
+
+def found(system: System, judged: tuple[str, ...]) -> tuple[set[str], set[str]]:
+    """What is wrong with a system, by a search with all reductions and by one with none."""
+    small, _ = reduced(system, marked(system), judged)
+    return kinds(small), kinds(unreduced(system, past(system), judged))
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 def test_the_same_is_found_with_all_reductions_and_with_none(system: System) -> None:
-    """Causal order by itself, since a run ends with its first violation."""
-    for judged in (CAUSAL, OTHERS):
-        small, _ = reduced(system, marked(system), judged)
-        full = unreduced(system, past(system), judged)
-        if judged is CAUSAL:
-            assert ("causal order" in kinds(small)) == ("causal order" in kinds(full))
-        else:
-            assert kinds(small) == kinds(full)
+    some, every = found(system, PROPERTIES)
+    assert ("causal order" in some) == ("causal order" in every)
+    if "causal order" in every:  # where a run has ended, there is more behind it
+        some, every = found(system, OTHERS)
+    assert some == every
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)

@@ -96,6 +96,7 @@ def _on_spark(path: Path, args: argparse.Namespace) -> tuple[Report, list[dict[s
     from ..pipeline.metrics import copies, runs
     from ..pipeline.sources import register
 
+    path = path.absolute()  # executors are somewhere else
     try:
         with session(args.master) as spark:
             found = check_paths([path], master=args.master, examples=args.examples)

@@ -48,7 +48,12 @@ _ORDERS = {"bfs": "breadth", "dfs": "depth", "walk": "random"}
 def add_what_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to check")
     add = group.add_argument
-    add("--protocol", required=True, metavar="P", help="one of causewire protocols, or a mutant")
+    add(
+        "--protocol",
+        required=True,
+        metavar="P",
+        help="one of causewire protocols, or of the mutants",
+    )
     add("--processes", type=int, metavar="N", help="default: 3")
     add(
         "--messages",
@@ -148,15 +153,14 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
     try:
         protocol = registry.describe(args.protocol if mutant is None else mutant.of)
     except LocalProtocolError as error:
-        raise CommandError(f"{error}, and mutants, which docs/verification.md lists") from None
-    network = _network(args, protocol)
-    if mutant is not None and not _asked(args):
-        args.workload, network = [mutant.workload], Network(**mutant.network)
-    args.processes = 3 if args.processes is None else args.processes
-    args.messages = "3" if args.messages is None else args.messages
+        raise CommandError(f"{error}, and the mutants of docs/counterexamples.md") from None
     reductions = _reductions(args.reductions)
     try:
-        workloads = _workloads(args, protocol, symmetry="symmetry" in reductions)
+        if mutant is not None and not _asked(args):
+            workloads, network = [parse(mutant.workload)], Network(**mutant.network)
+        else:
+            network = _network(args, protocol)
+            workloads = _workloads(args, protocol, symmetry="symmetry" in reductions)
         setup = Setup(args.protocol, len(workloads[0]), network, tuple(map(_option, args.option)))
         setup.endpoint(0)  # it must be possible to make one
     except (WorkloadError, LocalProtocolError, TypeError) as error:
@@ -191,7 +195,7 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
 def _asked(args: argparse.Namespace) -> bool:
     """Whether anything was said of workloads or network; if not, a mutant has its own."""
     names = "workload processes messages kind network loss duplication ticks rounds"
-    return any(getattr(args, name) for name in names.split())
+    return any(getattr(args, name) not in (None, 0) for name in names.split())
 
 
 def _network(args: argparse.Namespace, protocol: Protocol) -> Network:
@@ -218,13 +222,15 @@ def _workloads(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) 
         if len({len(workload) for workload in given}) > 1:
             raise CommandError("all workloads must be of the same number of processes")
         return given
-    if not 2 <= args.processes <= 6:
-        raise CommandError(f"--processes must be from 2 to 6, not {args.processes}")
+    processes = 3 if args.processes is None else args.processes
+    if not 2 <= processes <= 6:
+        raise CommandError(f"--processes must be from 2 to 6, not {processes}")
     kind = args.kind or ("unicast" if protocol.unicast else "broadcast")
     if not getattr(protocol, kind):
         raise CommandError(f"{protocol.name} is for {_able(protocol)}, not for {kind}")
     make = {"unicast": unicasts, "multicast": multicasts, "broadcast": broadcasts}[kind]
-    every = make(args.processes, _messages(args.messages, args.processes))
+    messages = "3" if args.messages is None else args.messages
+    every = make(processes, _messages(messages, processes))
     return list(up_to_renaming(every) if symmetry else every)
 
 

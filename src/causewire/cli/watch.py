@@ -105,7 +105,10 @@ def _follow(
                     watching.stop()
                     break
         except Exception as error:
-            raise PipelineError(f"watching {args.directory} failed: {reason(error)}") from None
+            told = reason(error)
+            if told.startswith(BrokenPipeError.__name__):  # nobody reads what we print
+                raise BrokenPipeError from None
+            raise PipelineError(f"watching {args.directory} failed: {told}") from None
 
 
 def _said(table: str, row: dict[str, Any]) -> str:

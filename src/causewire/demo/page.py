@@ -57,7 +57,7 @@ def comparison(runs: Sequence[tuple[Performance, Judgement]]) -> list[list[str]]
     row("datagrams sent", [f"{p.totals['datagrams_out']:,}" for p, _ in runs])
     row("lost by the network", [f"{p.lost:,}" for p, _ in runs])
     row("copies dropped on arrival", [f"{p.copies:,}" for p, _ in runs])
-    row("damaged, dropped on arrival", [f"{p.damaged:,}" for p, _ in runs])
+    row("damaged (or early), dropped", [f"{p.damaged:,}" for p, _ in runs])
     return rows
 
 

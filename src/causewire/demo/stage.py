@@ -53,7 +53,7 @@ class Performance(NamedTuple):
 
     @property
     def damaged(self) -> int:
-        """Datagrams that were recognised as damaged, in whatever way, and dropped."""
+        """Datagrams dropped for another reason: damaged, nearly all; a few came too early."""
         return self.dropped.total() - self.copies
 
 

@@ -29,6 +29,7 @@ import tempfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -289,7 +290,8 @@ def _shares(
     not large can go on in.
     """
     ends = list(accumulate(piece.rows for piece in pieces))
-    each = max(limits.share, ends[-1] / (4 * cores))
+    rounds = min(4, ceil(ends[-1] / cores / limits.enough))
+    each = max(limits.share, ends[-1] / cores / rounds)
     start = rows = 0
     for k, piece in enumerate(pieces, 1):
         rows += piece.rows

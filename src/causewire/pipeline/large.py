@@ -57,6 +57,8 @@ class Limits:
     """And none is larger, so that little is lost with an executor."""
     share: int = 200_000
     """Small runs: a task gets at least as many rows."""
+    enough: int = 3_000_000
+    """And a core gets a second task, up to a fourth, only with as many rows for each."""
     memory: int = 1 << 30
     """Bytes of clocks for one task."""
 

@@ -36,7 +36,7 @@ from .post import Inbox, Post
 from .setup import FREE, LOSS, PROPERTIES, REPEAT, TICK
 from .workloads import Program
 
-__all__ = ["SEND", "TICKS", "Actor", "Move", "Script"]
+__all__ = ["Actor", "Move"]
 
 
 class Stations:
@@ -106,6 +106,9 @@ class Actor:
         self._outcomes: dict[tuple[int, int], tuple[Outcome, ...]] = {}
         self._moves: dict[int, list[Move]] = {}
         self._adds: dict[tuple[int, int], int] = {}
+        n = len(self.names)
+        self._copies = [sum(1 << n * k + j for j in send.to) for k, send in enumerate(program)]
+        """By message: its copies, as bits (one to oneself never leaves, and stays known)."""
         start = post.setup.endpoint(index)
         none = (0,) * len(self.names)
         local = self._number(Local(start, len(program), none, ghost.initial))
@@ -137,14 +140,8 @@ class Actor:
 
     def _is_dead(self, local: Local, tag: Tag) -> bool:
         if tag.sender == self.index:
-            return not self.copies(tag.mid) & ~local.out
+            return not self._copies[tag.mid - 1] & ~local.out
         return not local.left and Marked.heat(tag.taint, len(self.names), self.index) == ONWARD
-
-    def copies(self, mid: int) -> int:
-        """The copies of a message that are to leave, as bits."""
-        n = len(self.names)
-        bits = sum(1 << j for j in self.program[mid - 1].to if j != self.index)
-        return bits << n * (mid - 1)
 
     def _holds_heat(self, local: Local, value: Hashable) -> bool:
         """Whether what a process knows, or has in its buffers, may lead to a violation."""

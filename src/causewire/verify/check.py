@@ -35,8 +35,10 @@ __all__ = ["GHOSTS", "How", "Result", "Unit", "Violation", "check_unit", "machin
 
 GHOSTS = ("marked", "past", "plain", "history")
 
-_TRY_FIRST = 50_000
-"""States after which `auto` leaves plain Python for the kernel, for good."""
+_LARGE = 50_000
+_MANY = 500_000
+"""States of one search, and of all so far, after which `auto` leaves plain Python for the
+kernel, for good: to load it takes a second or two."""
 
 _LOCAL_BYTES = 6_000
 """What a local state costs in the tables, about, with its endpoint and its outcomes."""
@@ -206,7 +208,7 @@ def _explore(
     }
     seen = None
     leave = how.engine == "auto" and how.order != "depth" and has_numba()
-    if how.engine != "compiled" and not (leave and _Kept.states > _TRY_FIRST):
+    if how.engine != "compiled" and not (leave and _Kept.states >= _MANY):
         python = partial(explore, machine, depth_first=how.order == "depth", **options)
         seen = _in_python(python, leave)
     if seen is None:
@@ -226,9 +228,10 @@ def _explore(
 
 def _in_python(python: Callable[..., Exploration], leave: bool) -> Exploration | None:
     """A search in plain Python; None if it is one for the kernel."""
-    seen = python(limit=_TRY_FIRST if leave else None)
-    _Kept.states += seen.states
-    return None if leave and not seen.complete and not seen.found else seen
+    seen = python(limit=_LARGE if leave else None)
+    too_large = leave and not seen.complete and not seen.found
+    _Kept.states += _MANY if too_large else seen.states
+    return None if too_large else seen
 
 
 def has_numba() -> bool:

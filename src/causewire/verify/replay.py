@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.endpoint import Delivery, Endpoint, Packet
-from .actor import SEND, TICKS, Script
+from .event import SEND, TICKS, Script
 from .machine import Machine
 from .search import Way
 from .setup import LOSS, REPEAT, Setup
