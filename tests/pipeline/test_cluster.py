@@ -25,8 +25,9 @@ from causewire.sim import Config, simulate
 from causewire.trace import open_writer
 
 if TYPE_CHECKING:
-    from conftest import Cluster
     from pyspark.sql import SparkSession
+
+    from conftest import Cluster
 
 EXPERIMENT = """
 seeds = 4
@@ -74,7 +75,9 @@ class Program:
         self._process.communicate()
 
     def close(self) -> None:
-        """It ends in peace, and has complained of nothing."""
+        """It ends in peace, and has complained of nothing; unless it was killed."""
+        if self._process.poll() == -signal.SIGKILL:
+            return
         try:
             out, err = self._process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -230,16 +233,13 @@ def test_a_check_that_loses_a_worker(
 
 
 def test_a_sweep_that_is_killed_goes_on(
-    spark: SparkSession,
-    cluster: Cluster,
-    experiment: Path,
-    expected_rows: list[dict[str, Any]],
+    spark: SparkSession, alone: Program, experiment: Path, expected_rows: list[dict[str, Any]]
 ) -> None:
+    """The last test: the program is gone after it."""
     out = experiment.with_name("killed")
-    program = Program(cluster, "local[1]")
-    program.ask("sweep", str(experiment), str(out))
-    program.reaches(lambda: ended(out) >= 2)
-    program.kill()
+    alone.ask("sweep", str(experiment), str(out))
+    alone.reaches(lambda: ended(out) >= 2)
+    alone.kill()
     done = ended(out)
     assert done < 24, "it was over before anything could happen to it"
     assert not (out / "_SUCCESS").exists()

@@ -270,14 +270,10 @@ def test_a_batch_that_is_done_again_is_there_once(spark, tmp_path):
     assert tables(out) == before
 
 
-def started_but_not_done(checkpoint):
-    """Is a batch, but not the first, begun and not committed?"""
-
-    def batches(kind):
-        place = checkpoint / kind
-        return {f.name for f in place.iterdir() if f.name.isdigit()} if place.is_dir() else set()
-
-    return bool(batches("commits")) and bool(batches("offsets") - batches("commits"))
+def batches(out, kind):
+    """The batches that were begun (`offsets`) or done (`commits`)."""
+    place = out / "_checkpoint" / kind
+    return {f.name for f in place.iterdir() if f.name.isdigit()} if place.is_dir() else set()
 
 
 def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
@@ -308,10 +304,10 @@ def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
     )
     try:
         end = time.monotonic() + 300
-        while not started_but_not_done(out / "_checkpoint"):
+        while not (done := batches(out, "commits")) or not batches(out, "offsets") - done:
             assert watcher.poll() is None, watcher.stderr.read().decode()
             assert time.monotonic() < end, "nothing is watched"
-            if len(parts) > 4 and (out / "_checkpoint" / "commits").is_dir():
+            if done and len(parts) > 4:
                 write(parts.pop(0))
             time.sleep(0.01)
     finally:

@@ -26,7 +26,9 @@ from causewire.verify import (
     check_unit,
     parse,
 )
+from causewire.verify.counterexample import Step
 from causewire.verify.regression import case_of, regression_test
+from causewire.verify.replay import ReplayError
 
 AS_PRINTED = "0>2,1,2,1,2; 1>; 2>1"
 
@@ -105,6 +107,12 @@ def test_losses_and_rounds_are_told() -> None:
     assert kinds == ["send", "release", "drop"]
 
 
+def test_steps_of_another_run_are_refused() -> None:
+    steps = [Step("receive", 1, 0, None, ())]
+    with pytest.raises(ReplayError, match="step 1: no such packet"):
+        Counterexample(Setup("csps", 2), parse("0>1; 1>"), steps, "undelivered")
+
+
 # -- a trace ------------------------------------------------------------------------
 
 
@@ -124,6 +132,20 @@ def test_rows_are_those_of_a_trace(name: str, tmp_path: Path) -> None:
         assert event.lamport is not None
         assert event.lamport > lamport.get(event.process, 0)
         lamport[event.process] = event.lamport
+
+
+def test_what_comes_again_is_another_kind_of_row() -> None:
+    again = [event.kind for event in of_mutant("bss-twice").events()]
+    assert again == ["send", "release", "receive", "deliver", "duplicate", "deliver"]
+    lost = Step("lose", 1, 0, None, ())
+    steps = [Step("send", 0, -1, None, (0,)), lost, Step("round", -1, -1, None, ())]
+    run = Counterexample(Setup("csps", 2, Network(loss=1)), parse("0>1; 1>"), steps, "undelivered")
+    assert [event.kind for event in run.events()] == ["send", "release", "drop", "retransmit"]
+    assert [event.process for event in run.events()] == ["p0"] * 4
+    assert run.lines()[1:] == [
+        "msg p0:1 (pid=0, per=False) from p0 to p1 is lost",
+        "p0 retransmits, msg p0:1 (pid=0, per=False) leaves for p1, p1 retransmits",
+    ]
 
 
 def test_a_trace_is_drawn_with_its_violation() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from systems import REGISTERED, System, marked, unreduced
 
-from causewire.verify import How, Network, Setup, Unit, Workload, check_unit, parse
+from causewire.verify import How, Network, Setup, Unit, Workload, check_unit, parse, search
 from causewire.verify.check import with_m1
 from causewire.verify.compiled import explore_compiled
 from causewire.verify.ghost import Marked
@@ -117,13 +117,14 @@ def test_a_search_stops_at_its_memory_bound_and_says_so(engine: str) -> None:
     assert 0 < part.bytes <= memory
 
 
-def test_a_limit_on_states_is_kept_within_a_level() -> None:
+def test_a_limit_on_states_is_kept_within_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_SLICE", 10)
     setup, workload = big()
     machine = Machine(Stage(setup), workload, Marked(3), "marked", prune=True)
     depths: list[int] = []
     seen = explore(machine, limit=1000, watch=lambda states, moves, depth: depths.append(depth))
     assert not seen.complete
-    assert 1000 < seen.states < 5000
+    assert 1000 < seen.states < 1100
     assert depths == sorted(depths)
     assert depths[-1] == seen.depth
 

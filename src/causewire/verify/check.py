@@ -28,10 +28,10 @@ from .machine import Machine, Stage
 from .reduction import Commuting
 from .search import Exploration, Watch, explore, shortest, walk
 from .setup import PROPERTIES, Setup
-from .sometimes import met
+from .sometimes import met, needed
 from .workloads import Workload
 
-__all__ = ["GHOSTS", "How", "Result", "Unit", "Violation", "check_unit", "machine_of"]
+__all__ = ["GHOSTS", "How", "Result", "Unit", "Violation", "check_unit"]
 
 GHOSTS = ("marked", "past", "plain", "history")
 
@@ -124,6 +124,8 @@ class _Kept:
     library: Any = None
     states = 0
     """How many states were looked at with it."""
+    met: frozenset[str] = frozenset()
+    """What has happened: what is there already is not looked for again."""
 
 
 def _stage(unit: Unit) -> Stage:
@@ -143,7 +145,7 @@ def _stage(unit: Unit) -> Stage:
             forget=how.forget,
             judged=how.properties,
         )
-        _Kept.stage, _Kept.library, _Kept.states = kept, None, 0
+        _Kept.stage, _Kept.library, _Kept.states, _Kept.met = kept, None, 0, frozenset()
     return kept
 
 
@@ -157,12 +159,6 @@ def _ghost(unit: Unit) -> tuple[Ghost, object]:
     if name == "past":
         return Past(n, messages), (name, messages)
     return (Plain() if name == "plain" else History()), name
-
-
-def machine_of(unit: Unit) -> Machine:
-    """The machine of a unit, unreduced."""
-    ghost, name = _ghost(unit)
-    return Machine(_stage(unit), unit.workload, ghost, name, prune=unit.how.prune)
 
 
 def check_unit(unit: Unit, watch: Watch | None = None) -> Result:
@@ -187,7 +183,9 @@ def check_unit(unit: Unit, watch: Watch | None = None) -> Result:
         result.take(_explore(unit, machine, result, watch, None))
     if result.violations and result.violation is None:
         result.violation = _shortest(unit, machine)
-    result.met = met(stage)
+    lacking = needed(unit.setup.network, unit.how.ghost) - _Kept.met
+    _Kept.met |= met(stage, lacking)
+    result.met = _Kept.met
     result.seconds = time.perf_counter() - start
     return result
 

@@ -18,7 +18,11 @@ from .search import Way
 from .setup import LOSS, REPEAT, Setup
 from .workloads import Workload
 
-__all__ = ["Happening", "Replay", "Step", "steps_of"]
+__all__ = ["Happening", "Replay", "ReplayError", "Step", "steps_of"]
+
+
+class ReplayError(Exception):
+    """Steps that are not those of a run of this setup."""
 
 
 class Step(NamedTuple):
@@ -138,6 +142,8 @@ class Replay:
         for self._step, step in enumerate(steps):
             try:
                 self._take(step)
+            except ReplayError:
+                raise
             except Exception as error:
                 self.error = error
                 break
@@ -176,11 +182,11 @@ class Replay:
 
     def _packet(self, step: Step, client: Client) -> None:
         link = (step.source, step.process)
-        flying = next(
-            each
-            for each in self._flying
-            if each[:2] == link and step.packet in (None, _bare(each.packet))
-        )
+        for flying in self._flying:
+            if flying[:2] == link and step.packet in (None, _bare(flying.packet)):
+                break
+        else:
+            raise ReplayError(f"step {self._step + 1}: no such packet on its way: {step}")
         if step.kind != "repeat":
             self._flying.remove(flying)
         kind = "drop" if step.kind == "lose" else "receive"

@@ -24,6 +24,8 @@ STATE_BYTES = 110
 """What a state costs in a set and in the list that waits, about, in plain Python."""
 
 _HANDFUL = 256
+_SLICE = 1 << 13
+"""States that are expanded between two looks at the bounds: depth first, breadth first."""
 
 
 @dataclass(slots=True)
@@ -69,13 +71,17 @@ def explore(
     if memory is not None:
         most = memory // STATE_BYTES
         limit = most if limit is None else min(limit, most)
-    while waiting:
+    level: list[int] = []
+    """Breadth first: what is left to expand of the states at one distance."""
+    while waiting or level:
         if depth_first:
             states = waiting[-_HANDFUL:]
             del waiting[-_HANDFUL:]
         else:
-            states = waiting
-            waiting = []
+            if not level:
+                level, waiting = waiting[::-1], []
+            states = level[: -_SLICE - 1 : -1]
+            del level[-_SLICE:]
         ended: list[int] = []
         special: list[tuple[int, int]] = []
         result.transitions += expand(machine, states, seen, waiting, ended, special)
@@ -83,7 +89,7 @@ def explore(
             _look(machine, state, process, result)
         result.ends += len(ended)
         _end(machine, ended, seen, waiting, result)
-        result.depth += bool(waiting) and not depth_first
+        result.depth += bool(waiting) and not level and not depth_first
         if watch is not None:
             watch(len(seen), result.transitions, result.depth)
         if (result.found and not keep_going) or (limit is not None and len(seen) > limit):

@@ -17,6 +17,8 @@ channels do not reorder; a search without marks has no chains.)
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
+
 from ..core.endpoint import Packet
 from .event import SEND
 from .machine import Stage
@@ -37,29 +39,26 @@ def needed(network: Network, ghost: str) -> frozenset[str]:
     return frozenset(wanted)
 
 
-def met(stage: Stage) -> frozenset[str]:
-    """What the searches on a stage have met."""
-    seen = set()
-    if _held(stage):
-        seen.add("held")
-    if _chained(stage):
-        seen.add("chained")
-    if _reaction(stage):
-        seen.add("reaction")
+def met(stage: Stage, wanted: Collection[str]) -> frozenset[str]:
+    """Which of these the searches on a stage have met."""
+    return frozenset(each for each in wanted if _LOOK[each](stage))
+
+
+def _pending(stage: Stage) -> Iterator[list[tuple[int, Packet]]]:
+    """For each inbox what is ready in it: senders and packets."""
     post = stage.post
     for j, inboxes in enumerate(post.inboxes):
         packets = post.packets[j].values
         for inbox in inboxes.values:
-            pending = [packets[k] for k, _ in post.ready(inbox)]
-            messages = [source for source, packet in pending if _is_message(packet)]
-            senders = [source for source, _ in pending]
-            if len(messages) > 1:
-                seen.add("concurrent")
-            if len(set(senders)) < len(senders):
-                seen.add("reordered")
-            if {"concurrent", "reordered"} <= seen:
-                return frozenset(seen)
-    return frozenset(seen)
+            yield [packets[k] for k, _ in post.ready(inbox)]
+
+
+def _concurrent(stage: Stage) -> bool:
+    return any(sum(_is_message(packet) for _, packet in pending) > 1 for pending in _pending(stage))
+
+
+def _reordered(stage: Stage) -> bool:
+    return any(len({sender for sender, _ in pending}) < len(pending) for pending in _pending(stage))
 
 
 def _is_message(packet: Packet) -> bool:
@@ -84,3 +83,12 @@ def _reaction(stage: Stage) -> bool:
         for actor in stage.everybody()
         for local, event in actor.known_events()
     )
+
+
+_LOOK: dict[str, Callable[[Stage], bool]] = {
+    "concurrent": _concurrent,
+    "reordered": _reordered,
+    "held": _held,
+    "chained": _chained,
+    "reaction": _reaction,
+}
