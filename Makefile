@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo "make demo    see causality break, hold, and why"
 	@echo "make test    the tests, in minutes"
-	@echo "make test-spark  the tests of the pipeline on Spark, which is being built"
+	@echo "make test-spark  the part of them that runs on Spark"
 	@echo "make lint    ruff, mypy --strict, import directions"
 	@echo "make bench   the benchmarks, as ratios"
 	@echo "make soak    100,000 seeded runs for every protocol (minutes on two cores)"
@@ -31,8 +31,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --ignore=tests/pipeline
+	$(BIN)/python -m pytest -q tests/pipeline
 
-# The pipeline on Spark is being built; its tests start several Java machines.
+# One process for all of these: they share a Spark session.
 test-spark: $(STAMP)
 	$(BIN)/python -m pytest -q tests/pipeline
 
@@ -46,6 +47,10 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/sim.py
 	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/node.py
+	$(BIN)/python benchmarks/verify.py
+	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python benchmarks/pipeline.py
 
 soak: $(STAMP)
 	$(BIN)/python benchmarks/soak.py --runs 100000
