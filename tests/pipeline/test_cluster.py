@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -53,6 +54,7 @@ class Program:
 
     def answer(self) -> Any:
         assert self._process.stdout is not None
+        assert select.select([self._process.stdout], [], [], 300)[0], "no answer"
         line = self._process.stdout.readline()
         assert line, self._process.communicate()[1]
         return json.loads(line)
