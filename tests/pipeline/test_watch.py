@@ -298,6 +298,7 @@ def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
     command = [sys.executable, "-m", "causewire", "watch", str(traces), "--master", "local[2]"]
     watcher = subprocess.Popen(
         [*command, *options],
+        env=os.environ | {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
