@@ -35,10 +35,8 @@ __all__ = ["GHOSTS", "How", "Result", "Unit", "Violation", "check_unit"]
 
 GHOSTS = ("marked", "past", "plain", "history")
 
-_LARGE = 50_000
-_MANY = 500_000
-"""States of one search, and of all so far, after which `auto` leaves plain Python for the
-kernel, for good: to load it takes a second or two."""
+_MANY = 50_000
+"""States after which `auto` leaves plain Python for the kernel, for good."""
 
 _LOCAL_BYTES = 6_000
 """What a local state costs in the tables, about, with its endpoint and its outcomes."""
@@ -226,10 +224,9 @@ def _explore(
 
 def _in_python(python: Callable[..., Exploration], leave: bool) -> Exploration | None:
     """A search in plain Python; None if it is one for the kernel."""
-    seen = python(limit=_LARGE if leave else None)
-    too_large = leave and not seen.complete and not seen.found
-    _Kept.states += _MANY if too_large else seen.states
-    return None if too_large else seen
+    seen = python(limit=_MANY if leave else None)
+    _Kept.states += seen.states
+    return None if leave and not seen.complete and not seen.found else seen
 
 
 def has_numba() -> bool:
