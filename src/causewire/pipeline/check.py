@@ -101,7 +101,9 @@ def check_files(
 
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-    return [str(file) for file in open_trace(*paths).files]  # type: ignore[attr-defined]
+    # Executors have a working directory of their own.
+    files = open_trace(*paths).files  # type: ignore[attr-defined]
+    return [os.path.abspath(file) for file in files]
 
 
 def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:

@@ -19,6 +19,7 @@ line counts when its end is there.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,8 @@ def _paths(options: Mapping[str, str]) -> list[str]:
         paths.append(options["path"])
     if not paths:
         raise TraceError("causewire source", None, "no path to load from")
-    return [path.removeprefix("file://").removeprefix("file:") for path in paths]
+    # Executors have a working directory of their own.
+    return [os.path.abspath(path.removeprefix("file://").removeprefix("file:")) for path in paths]
 
 
 def _files(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
