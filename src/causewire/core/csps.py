@@ -33,7 +33,7 @@ process that talks to one other for a while pays nothing for causality.
             oldest  the number of the first of them
             waiting receivers whose ack is missing for the oldest message in u,
                     if that is a multicast (`unack` of Algorithm 3)
-            sb      send buffer, in causal-send order (line 26)
+            sb      send buffer, in causal-send order (line 26), by runs as well
             p       missing permits (line 23), in `hybrid`
 
 Amortised constant time per copy: u passes each run once.
@@ -46,26 +46,44 @@ apart (1.4), a permit that overtakes its message is kept (1.5).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable
-from typing import Any, NamedTuple, Self
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from typing import Any, Self
 
 from .endpoint import Blocked, Footprint, Wait
-from .hybrid import HybridEndpoint, Message
+from .hybrid import HybridEndpoint, HybridPeer, Message
 
 __all__ = ["Csps"]
 
 _new = tuple.__new__
 
 
-class Held(NamedTuple):
-    """A message in the send buffer."""
+class Held:
+    """Messages in the send buffer that follow each other, to one process; or one multicast."""
 
-    per: int
-    """It may leave when the permits before this index are there."""
-    mid: int
-    copies: tuple[tuple[str, int], ...]
-    """To whom, and the number of its predecessor there."""
-    payload: Any
+    __slots__ = ("mid", "payloads", "per", "pids", "to")
+
+    def __init__(
+        self, per: int, mid: int, to: str | tuple[str, ...], pids: tuple[int, ...], payloads: Any
+    ) -> None:
+        self.per = per
+        """They may leave when the permits before this index are there."""
+        self.mid = mid
+        """The first of them."""
+        self.to = to
+        self.pids = pids
+        """The predecessor of the first, at each receiver."""
+        self.payloads: list[Any] = payloads
+
+    def copy(self) -> Held:
+        return Held(self.per, self.mid, self.to, self.pids, self.payloads.copy())
+
+    def messages(self) -> Iterator[tuple[int, Any, tuple[tuple[str, int], ...]]]:
+        """Each with its number, its payload, and for each receiver its predecessor there."""
+        names = (self.to,) if isinstance(self.to, str) else self.to
+        copies = tuple(zip(names, self.pids, strict=True))
+        for mid, payload in enumerate(self.payloads, self.mid):
+            yield mid, payload, copies
+            copies = tuple([(name, mid) for name in names])
 
 
 class Csps(HybridEndpoint):
@@ -89,7 +107,13 @@ class Csps(HybridEndpoint):
         pid = peer.sent
         peer.sent = mid
         if self._missing.at:
-            self._hold(Held(self._missing.next, mid, ((to, pid),), payload))
+            per = self._missing.next
+            buffer = self._send_buffer
+            if buffer and buffer[-1].to == to and buffer[-1].per == per:
+                buffer[-1].payloads.append(payload)
+            else:
+                buffer.append(Held(per, mid, to, (pid,), [payload]))
+            self._held += 1
             return mid
         if self._oldest == mid:
             peer.granted = mid
@@ -107,45 +131,54 @@ class Csps(HybridEndpoint):
         return mid
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        copies = []
+        pids = []
         for name in names:
             peer = self._peers.get(name) or self._peer(name)
-            copies.append((name, peer.sent))
+            pids.append(peer.sent)
             peer.sent = mid
-        self._hold(Held(self._missing.next, mid, tuple(copies), payload))
+        self._send_buffer.append(Held(self._missing.next, mid, names, tuple(pids), [payload]))
+        self._held += 1
         self._permits_came()
 
-    def _hold(self, held: Held) -> None:
-        self._send_buffer.append(held)
-        self._held += 1
-
     def _permits_came(self) -> None:
-        held = self._send_buffer
-        while held and held[0].per <= self._missing.first:
-            self._held -= 1
-            self._release(held.popleft())
+        buffer = self._send_buffer
+        while buffer and buffer[0].per <= self._missing.first:
+            held = buffer.popleft()
+            self._held -= len(held.payloads)
+            self._release(held)
 
     def _release(self, held: Held) -> None:
-        _, mid, copies, payload = held
-        oldest = self._oldest == mid
-        alone = len(copies) == 1
-        for name, pid in copies:
-            peer = self._peers[name]
-            if oldest and alone:
-                peer.granted = mid
-            message = _new(Message, ("msg", mid, pid, payload, not (oldest and alone)))
-            peer.flight[mid] = message
-            self._packets.append((name, message))
-        names = tuple([name for name, _ in copies])
-        to = names[0] if alone else names
+        to, mid = held.to, held.mid
         unacked = self._unacked
         if not unacked:
             unacked.append(to)
-        elif not alone or unacked[-1] != to:
+        elif to.__class__ is tuple or unacked[-1] != to:
             unacked.append(to)
             self._ends.append(mid)
-        if oldest and not alone:
+        if isinstance(to, str):
+            self._release_run(held, self._peers[to], to)
+            return
+        for name, pid in zip(to, held.pids, strict=True):
+            message = _new(Message, ("msg", mid, pid, held.payloads[0], True))
+            self._peers[name].flight[mid] = message
+            self._packets.append((name, message))
+        if self._oldest == mid:
             self._slide()
+
+    def _release_run(self, held: Held, peer: HybridPeer, to: str) -> None:
+        """All but the first message, at least, are flagged: they are not alone."""
+        mid, payloads = held.mid, held.payloads
+        flag = self._oldest != mid
+        if not flag:
+            peer.granted = mid
+        messages = [_new(Message, ("msg", mid, held.pids[0], payloads[0], flag))]
+        if len(payloads) > 1:
+            messages += [
+                _new(Message, ("msg", k + 1, k, payload, True))
+                for k, payload in enumerate(payloads[1:], mid)
+            ]
+        peer.flight.update([(message[1], message) for message in messages])
+        self._packets += [(to, message) for message in messages]
 
     def _acks_came(self, source: str) -> None:
         # An ack covers what is oldest to its sender, so the oldest of all, if
@@ -206,22 +239,28 @@ class Csps(HybridEndpoint):
 
     def blocked(self) -> list[Blocked]:
         here = []
-        for per, mid, copies, _ in self._send_buffer:
-            waits = tuple([Wait("permit", *wait) for wait in sorted(self._waits(per).items())])
-            here += [Blocked(self.me, mid, name, "sender", waits) for name, _ in copies]
+        for held in self._send_buffer:
+            permits = sorted(self._waits(held.per).items())
+            waits = tuple([Wait("permit", *permit) for permit in permits])
+            for mid, _, copies in held.messages():
+                here += [Blocked(self.me, mid, name, "sender", waits) for name, _ in copies]
         return here + super().blocked()
 
     def footprint(self) -> Footprint:
         state, packet = super().footprint()
         receivers = sum(1 + (1 if isinstance(to, str) else len(to)) for to in self._unacked)
-        held = sum(2 + 2 * len(held.copies) for held in self._send_buffer)
+        held = sum(2 + 2 * len(held.pids) for held in self._send_buffer)
         return Footprint(state + 1 + receivers + len(self._waiting) + held, packet)
 
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
         held = tuple(
-            [(frozenset(self._waits(held.per).items()), held[1:]) for held in self._send_buffer]
+            [
+                (frozenset(self._waits(held.per).items()), *message)
+                for held in self._send_buffer
+                for message in held.messages()
+            ]
         )
         unacked = (self._oldest, tuple(self._unacked), tuple(self._ends))
         return (super()._state(), unacked, held)
@@ -232,4 +271,4 @@ class Csps(HybridEndpoint):
         twin._ends = self._ends.copy()
         twin._oldest = self._oldest
         twin._waiting = self._waiting.copy()
-        twin._send_buffer = self._send_buffer.copy()
+        twin._send_buffer = deque([held.copy() for held in self._send_buffer])

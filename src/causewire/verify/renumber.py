@@ -167,10 +167,11 @@ def _csps(endpoint: Csps, note: _Note) -> Hashable:
     held = [
         (
             _waits(endpoint, note, held.per),
-            note(me, held.mid),
-            tuple([(name, note(me, pid)) for name, pid in held.copies]),
+            note(me, mid),
+            tuple([(name, note(me, pid)) for name, pid in copies]),
         )
         for held in endpoint._send_buffer
+        for mid, _, copies in held.messages()
     ]
     waiting = frozenset(endpoint._waiting)
     ends = tuple([note(me, mid) for mid in endpoint._ends])
