@@ -28,7 +28,7 @@ from .errors import CommandError
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
-    "demo": "see causality break, hold, and why: a chat between five processes",
+    "demo": "see causality break, hold, and why, in a chat of five",
     "protocols": "list the protocols: what each guarantees, needs and costs",
     "simulate": "run a whole system in simulated time, faults included",
     "check": "is a trace causally ordered, and if not, why?",
