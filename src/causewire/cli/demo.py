@@ -90,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(f"\n{table(page.comparison(runs))}\n\nchecked {checked_by}")
+        print(f"\n{table(page.comparison(runs))}\n\nchecked {checked_by}\n")
+        print(textwrap.fill(page.PRICE, 88))
         if story is not None:
             print(f"\nOne violation of run {story.violation.run}:\n")
             print("\n".join(story.lines))

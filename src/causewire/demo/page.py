@@ -15,9 +15,14 @@ from .judge import Judgement
 from .stage import Network, Performance
 from .telling import clearest, drawn, told
 
-__all__ = ["Told", "comparison", "introduction", "write_page"]
+__all__ = ["PRICE", "Told", "comparison", "introduction", "write_page"]
 
 DIAGRAM = "violation.svg"
+
+PRICE = (
+    "Causal order has a price in time: what may depend on something waits for it, at its sender or "
+    "at its receiver, and longer where acknowledgements are lost, as they are here."
+)
 
 
 class Told(NamedTuple):
@@ -70,7 +75,8 @@ def write_page(
     """Write index.html and its figures; returns the violation that it tells, if there is one."""
     heading, *body = comparison(runs)
     sections = [paragraph(introduction(network)), section("What came of it")]
-    sections += [html_table(heading, body), paragraph(f"Checked {checked_by}.", "small")]
+    sections += [html_table(heading, body), paragraph(PRICE)]
+    sections.append(paragraph(f"Checked {checked_by}.", "small"))
     story = None
     for performance, judgement in runs:
         if judgement.report.examples and story is None:
