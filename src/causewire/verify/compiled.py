@@ -16,8 +16,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from . import kernel
-from .kernel import EVENT_BITS, Ints, Longs
-from .library import KeyTable, Library, grown
+from .kernel import EVENT_BITS, Longs
+from .library import KeyTable, Library, grown, rehashed
 from .machine import Found, Machine
 from .search import Exploration, Watch
 from .setup import Phases
@@ -25,6 +25,9 @@ from .setup import Phases
 __all__ = ["CompiledSearch", "explore_compiled"]
 
 _CHUNK = 1 << 18
+
+_AT_ONCE = 512
+"""Successors that are looked for in memory together."""
 
 
 class _MoreBitsError(Exception):
@@ -43,38 +46,40 @@ class CompiledSearch:
         self.widths = widths
         n = len(machine.actors)
         offsets = [sum(widths[:i]) for i in range(n)]
-        self.shifts: Longs = np.array(offsets, np.int64)
-        self.masks: Longs = np.array([(1 << width) - 1 for width in widths], np.int64)
-        self.top = sum(widths)
         network = machine.setup.network
-        self.faults: Ints = np.array(
-            [
-                network.ticks,
-                network.loss,
-                network.duplicates,
-                machine.eager is not None,
-                machine.prune,
-            ],
-            np.int32,
+        self.layout = kernel.Layout(
+            np.array(offsets, np.int64),
+            np.array([(1 << width) - 1 for width in widths], np.int64),
+            sum(widths),
+            np.array(machine.phases.after, np.int32),
+            ticks=network.ticks > 0,
+            loss=network.loss > 0,
+            duplicates=network.duplicates > 0,
+            eager=machine.eager is not None,
+            prune=machine.prune,
         )
-        self.after: Ints = np.array(machine.phases.after, np.int32)
         self.states: Longs = np.empty(1 << 15, np.int64)
         self.slots: Longs = np.full(1 << 16, -1, np.int64)
         self.count = 0
-        size = 1 << 14
-        self.stations: Ints = np.full((size, 7), -1, np.int32)
-        self.station_at = KeyTable(2 * size)
-        self.numbers: Ints = np.zeros(n, np.int32)
-        self.numbered: Ints = np.zeros((n, size), np.int32)
-        self.moves: Ints = np.zeros((4 * size, 3), np.int32)
-        self.arrival_at = KeyTable(4 * size)
+        size = 1 << 13
+        self.made = kernel.Made(
+            stations=np.full((n, size, 4), -1, np.int32),
+            places=np.full((n, size, 2), -1, np.int32),
+            station_at=np.full((4 * size, 2), -1, np.int64),
+            numbers=np.zeros(n, np.int32),
+            moves=np.zeros((8 * size, 5), np.int32),
+            arrivals=np.full((8 * size, 2), -1, np.int64),
+        )
         self.eager_at = KeyTable()
-        self.missing: Longs = np.empty(1 << 14, np.int64)
-        self.deferred: Longs = np.empty(1 << 14, np.int64)
-        self.ended: Longs = np.empty(1 << 14, np.int64)
-        self.special: Longs = np.empty(1 << 15, np.int64)
-        self.found_now: Longs = np.empty(1 << 12, np.int64)
-        self.counts: Longs = np.zeros(8, np.int64)
+        self.notes = kernel.Notes(
+            missing=np.empty(1 << 14, np.int64),
+            deferred=np.empty(1 << 14, np.int64),
+            ended=np.empty(1 << 14, np.int64),
+            special=np.empty(1 << 15, np.int64),
+            counts=np.zeros(8, np.int64),
+        )
+        self.found_now: Longs = np.empty(kernel.MARGIN + _AT_ONCE, np.int64)
+        self.met: Longs = np.empty_like(self.found_now)
         self.again: list[Longs] = []
         """States for which the tables were not complete."""
         self.ends: list[int] = []
@@ -82,29 +87,32 @@ class CompiledSearch:
         stations = [self._station(i, actor.initial) for i, actor in enumerate(machine.actors)]
         self.insert(self._pack(Phases.first, stations))
 
+    @property
+    def given(self) -> kernel.Given:
+        """What the library holds now: its arrays are others when it has grown."""
+        library = self.library
+        return kernel.Given(
+            library.outcome_at.rows,
+            library.outcomes,
+            library.client,
+            library.ready,
+            library.pending,
+            library.added.rows,
+            self.eager_at.rows,
+        )
+
     # -- states, here and in the machine --------------------------------------
 
     def _station(self, i: int, station: int) -> int:
         """The number, among the stations of process i here, of one of the machine."""
         actor = self.machine.actors[i]
         local, inbox = actor.stations.values[station]
-        table = self.station_at
-        key = self.library.local(actor, local) << 31 | self.library.inbox(i, inbox)
-        known = kernel.look_up(table.keys, table.values, key)
-        if known < 0:
-            known = int(self.counts[kernel.STATIONS])
-            self.counts[kernel.STATIONS] += 1
-            kernel.put(table.keys, table.values, key, known)
-            number = int(self.numbers[i])
-            here = key >> 31, key & (1 << 31) - 1, -1, -1, 0, number, actor.is_hot(local, inbox)
-            self.stations[known] = here
-            self.numbered[i, number] = known
-            self.numbers[i] += 1
-        return int(self.stations[known, 5])
+        here = self.library.local(actor, local), self.library.inbox(i, inbox)
+        return int(kernel.station(i, *here, self.given, self.made, self.notes))
 
     def _pack(self, phase: int, numbers: Iterable[int]) -> int:
-        state = phase << self.top
-        for number, shift in zip(numbers, self.shifts.tolist(), strict=True):
+        state = phase << self.layout.top
+        for number, shift in zip(numbers, self.layout.shifts.tolist(), strict=True):
             state |= number << shift
         return state
 
@@ -112,11 +120,11 @@ class CompiledSearch:
         """A state of this search as one of the machine."""
         stations = []
         for i, actor in enumerate(self.machine.actors):
-            number = state >> int(self.shifts[i]) & int(self.masks[i])
-            local, inbox = self.stations[self.numbered[i, number], :2].tolist()
+            number = state >> int(self.layout.shifts[i]) & int(self.layout.masks[i])
+            local, inbox = self.made.places[i, number].tolist()
             here = self.library.local_of(local)[1], self.library.inbox_of(inbox)[1]
             stations.append(actor.station_at(*here))
-        return self.machine.pack(state >> self.top, stations)
+        return self.machine.pack(state >> self.layout.top, stations)
 
     def from_machine(self, state: int) -> int:
         phase, stations = self.machine.unpack(state)
@@ -126,11 +134,12 @@ class CompiledSearch:
         """The stations that were met, by process, as the machine numbers them."""
         result: list[list[int]] = []
         for i, actor in enumerate(self.machine.actors):
-            mine = self.stations[self.numbered[i, : self.numbers[i]]]
+            met = self.made.stations[i, : self.made.numbers[i], kernel.FIRST] >= 0
+            mine = self.made.places[i, : self.made.numbers[i]][met]
             result.append(
                 [
                     actor.station_at(self.library.local_of(a)[1], self.library.inbox_of(b)[1])
-                    for a, b in mine[mine[:, 2] >= 0][:, :2].tolist()
+                    for a, b in mine.tolist()
                 ]
             )
         return result
@@ -140,9 +149,7 @@ class CompiledSearch:
     @property
     def nbytes(self) -> int:
         """Memory for states and stations."""
-        arrays = (self.states, self.slots, self.stations, self.moves, self.numbered)
-        tables = self.station_at.nbytes + self.arrival_at.nbytes
-        return sum(array.nbytes for array in arrays) + tables
+        return sum(array.nbytes for array in (self.states, self.slots, *self.made))
 
     def _allow(self, more: int) -> None:
         if self.memory is not None and self.nbytes + more > self.memory:
@@ -162,25 +169,26 @@ class CompiledSearch:
             kernel.rehash_states(self.slots, self.states, self.count)
 
     def _grow_tables(self) -> None:
-        stations, moves, arrivals = self.counts[:3].tolist()
-        margin = 2 * kernel._MARGIN
-        if stations + margin > min(len(self.stations), len(self.station_at.keys) // 2):
-            self._allow(self.stations.nbytes + self.station_at.nbytes + self.numbered.nbytes)
-            self.stations = grown(self.stations)
-            self.station_at.grow()
-            wider = np.zeros((len(self.numbers), len(self.stations)), np.int32)
-            wider[:, : self.numbered.shape[1]] = self.numbered
-            self.numbered = wider
-        if moves + margin > len(self.moves):
-            self._allow(self.moves.nbytes)
-            self.moves = grown(self.moves, 0)
-        if arrivals + margin > len(self.arrival_at.keys) // 2:
-            self._allow(self.arrival_at.nbytes)
-            self.arrival_at.grow()
+        stations, moves, arrivals = self.notes.counts[:3].tolist()
+        margin = 2 * kernel.MARGIN
+        made = self.made
+        if made.numbers.max() + margin > made.stations.shape[1]:
+            self._allow(made.stations.nbytes + made.places.nbytes)
+            wider = grown(made.stations, axis=1), grown(made.places, axis=1)
+            self.made = self.made._replace(stations=wider[0], places=wider[1])
+        if stations + margin > len(made.station_at) // 2:
+            self._allow(made.station_at.nbytes)
+            self.made = self.made._replace(station_at=rehashed(made.station_at))
+        if moves + margin > len(made.moves):
+            self._allow(made.moves.nbytes)
+            self.made = self.made._replace(moves=grown(made.moves))
+        if arrivals + margin > len(made.arrivals) // 2:
+            self._allow(made.arrivals.nbytes)
+            self.made = self.made._replace(arrivals=rehashed(made.arrivals))
 
     def insert(self, state: int) -> None:
         """Add a state from outside, if it is new."""
-        if self.count + 2 * kernel._MARGIN > min(len(self.states), len(self.slots) * 5 // 8):
+        if self.count + 2 * kernel.MARGIN > min(len(self.states), len(self.slots) * 5 // 8):
             self._grow_states()
         if kernel.put_state(self.slots, state):
             self.states[self.count] = state
@@ -206,57 +214,33 @@ class CompiledSearch:
             self.again = []
 
     def _call(self, todo: Longs, begin: int) -> tuple[int, int]:
-        library = self.library
         why, at, self.count = kernel.run(
             todo,
             begin,
             self.states,
             self.count,
             self.slots,
-            self.shifts,
-            self.masks,
-            self.top,
-            self.after,
-            self.stations,
-            self.station_at.keys,
-            self.station_at.values,
-            self.numbers,
-            self.numbered,
-            self.moves,
-            self.arrival_at.keys,
-            self.arrival_at.values,
-            library.outcome_at.keys,
-            library.outcome_at.values,
-            library.outcomes,
-            library.client,
-            library.ready,
-            library.pending,
-            library.added.keys,
-            library.added.values,
-            self.eager_at.keys,
-            self.eager_at.values,
-            self.faults,
-            self.missing,
-            self.deferred,
-            self.ended,
-            self.special,
+            self.layout,
+            self.given,
+            self.made,
+            self.notes,
             self.found_now,
-            self.counts,
+            self.met,
         )
         return why, at
 
     def _empty_lists(self) -> None:
         """Fill the tables with what was missing, and take down what else was noted."""
-        _, _, _, missing, deferred, ended, special, _ = self.counts.tolist()
-        for entry in np.unique(self.missing[:missing]).tolist():
+        _, _, _, missing, deferred, ended, special, _ = self.notes.counts.tolist()
+        for entry in np.unique(self.notes.missing[:missing]).tolist():
             self._fill(entry >> 60, entry & (1 << 60) - 1)
         if deferred:
-            self.again.append(self.deferred[:deferred].copy())
-        self.ends += self.ended[:ended].tolist()
-        pairs = self.special[:special].tolist()
+            self.again.append(self.notes.deferred[:deferred].copy())
+        self.ends += self.notes.ended[:ended].tolist()
+        pairs = self.notes.special[:special].tolist()
         for state, which in zip(pairs[::2], pairs[1::2], strict=True):
             self._note(state, which >> 32, which & 0xFFFFFFFF)
-        self.counts[3:7] = 0
+        self.notes.counts[3:7] = 0
 
     def _fill(self, kind: int, key: int) -> None:
         if kind == kernel.OUTCOMES:
@@ -320,7 +304,7 @@ def explore_compiled(
 
 def _wider(search: CompiledSearch, bits: int) -> list[int]:
     """Bits for each process, by what has turned out to be needed."""
-    need = [int(number).bit_length() + 1 for number in search.numbers]
+    need = [int(number).bit_length() + 1 for number in search.made.numbers]
     need = [max(each, 13) for each in need]
     spare = bits - sum(need)
     if spare < 0 or need == search.widths:
@@ -345,7 +329,7 @@ def _explore(
                 upto = min(level, done + _CHUNK)
                 search.run(search.states[done:upto].copy())
                 done = upto
-                result.transitions = int(search.counts[kernel.TRANSITIONS])
+                result.transitions = int(search.notes.counts[kernel.TRANSITIONS])
                 result.found += search.found
                 search.found = []
                 _judge(search, result)

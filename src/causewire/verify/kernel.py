@@ -10,16 +10,18 @@ and the kernel puts these together to stations, and to the moves from each, as i
 meets them. What it lacks it writes down, with the state that needs it, and goes
 on with the next; when the tables have been filled, those states are done again.
 
-A table by keys is a pair of arrays, keys and values, with open addressing; keys
-are not negative, and -1 marks a free slot. States lie in the order in which they
-were found, which is breadth first, so their list is the queue; a set over them,
-one word for each slot, tells which are known.
+A table by keys has rows of a key and its value, with open addressing; keys are
+not negative, and -1 marks a free slot. States lie in the order in which they were
+found, which is breadth first, so their list is the queue; a set over them, one word
+for each slot, tells which are known. That set is what does not fit into a cache: so
+successors of many states are collected, and all their slots read, before the first
+of them is entered; the memory fetches these together, and not one after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
@@ -30,19 +32,26 @@ __all__ = [
     "DONE",
     "EVENT_BITS",
     "LISTS",
+    "MARGIN",
     "OVER",
     "ROOM",
     "TABLES",
     "WRONG",
+    "Given",
     "Int8s",
     "Ints",
+    "Layout",
     "Longs",
+    "Made",
+    "Notes",
+    "Whole",
     "look_up",
     "put",
     "put_state",
     "rehash",
     "rehash_states",
     "run",
+    "station",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,19 +66,80 @@ Whole: TypeAlias = Any
 EVENT_BITS = 24
 """Events and bundles are below two to this."""
 
+MARGIN = 4096
+"""One state needs less than this of anything."""
+
 # What the kernel came back for.
 DONE, ROOM, LISTS, TABLES, BITS = range(5)
 
 # In place of a local state: nothing to follow up.
 OVER, WRONG = -1, -2
 
+# Columns of a station: its first and last move, whether that one goes first, its heat.
+FIRST, LAST, EAGER, HOT = range(4)
+
+# Columns of a move: the station it leads to, its cost, its outcome, and who gets what.
+THERE, COST, OUTCOME, RECEIVER, BUNDLE = range(5)
+
+# In place of a receiver: there is none, or the outcome tells all of them.
+NOBODY, SEVERAL = -1, -2
+
 # Places in `counts`.
 STATIONS, MOVES, ARRIVALS, MISSING, DEFERRED, ENDED, SPECIAL, TRANSITIONS = range(8)
 
 # Kinds of what is missing.
-OUTCOMES, READY, ADDED, EAGER = range(4)
+OUTCOMES, READY, ADDED, FIRSTS = range(4)
 
-_MARGIN = 4096
+
+class Given(NamedTuple):
+    """What endpoints and networks do, from outside."""
+
+    outcome_at: Longs
+    outcomes: Ints
+    client: Int8s
+    ready: Ints
+    pending: Ints
+    added: Longs
+    eager: Longs
+
+
+class Made(NamedTuple):
+    """What the kernel has put together: by process and number, its stations."""
+
+    stations: Ints
+    places: Ints
+    """Local state and inbox of each station."""
+    station_at: Longs
+    numbers: Ints
+    """How many stations each process has."""
+    moves: Ints
+    arrivals: Longs
+    """(process, station, bundle) -> the station after that has arrived."""
+
+
+class Layout(NamedTuple):
+    """How a state is one word, and what may happen."""
+
+    shifts: Longs
+    masks: Longs
+    top: int
+    after: Ints
+    """The phase after a cost, -1 if that is too much."""
+    ticks: bool
+    loss: bool
+    duplicates: bool
+    eager: bool
+    prune: bool
+
+
+class Notes(NamedTuple):
+    """What is written down for those outside, and `counts` of everything."""
+
+    missing: Longs
+    deferred: Longs
+    ended: Longs
+    special: Longs
+    counts: Longs
 
 
 def _compiled(function: F) -> F:
@@ -87,36 +157,36 @@ def _slot(key: Whole, mask: Whole) -> Whole:
 
 
 @_compiled
-def look_up(keys: Longs, values: Longs, key: Whole) -> Whole:
+def look_up(table: Longs, key: Whole) -> Whole:
     """The value of a key, -1 if it is not there."""
-    mask = len(keys) - 1
+    mask = len(table) - 1
     at = _slot(key, mask)
     while True:
-        known = keys[at]
+        known = table[at, 0]
         if known == key:
-            return values[at]
+            return table[at, 1]
         if known < 0:
             return -1
         at = (at + 1) & mask
 
 
 @_compiled
-def put(keys: Longs, values: Longs, key: Whole, value: Whole) -> None:
+def put(table: Longs, key: Whole, value: Whole) -> None:
     """Enter a key that is not there."""
-    mask = len(keys) - 1
+    mask = len(table) - 1
     at = _slot(key, mask)
-    while keys[at] >= 0:
+    while table[at, 0] >= 0:
         at = (at + 1) & mask
-    keys[at] = key
-    values[at] = value
+    table[at, 0] = key
+    table[at, 1] = value
 
 
 @_compiled
-def rehash(keys: Longs, values: Longs, old_keys: Longs, old_values: Longs) -> None:
-    """Enter everything that is in the old arrays."""
-    for at in range(len(old_keys)):
-        if old_keys[at] >= 0:
-            put(keys, values, old_keys[at], old_values[at])
+def rehash(table: Longs, old: Longs) -> None:
+    """Enter everything that is in the old table."""
+    for at in range(len(old)):
+        if old[at, 0] >= 0:
+            put(table, old[at, 0], old[at, 1])
 
 
 @_compiled
@@ -141,343 +211,289 @@ def rehash_states(slots: Longs, states: Longs, count: int) -> None:
 
 
 @_compiled
-def _lack(missing: Longs, counts: Longs, kind: int, key: Whole) -> None:
-    if counts[MISSING] < len(missing):
-        missing[counts[MISSING]] = np.int64(kind) << 60 | key
-        counts[MISSING] += 1
+def _enter(
+    slots: Longs, states: Longs, count: Whole, found: Longs, met: Longs, successors: Whole
+) -> Whole:
+    """Append those of the successors that are new; returns how many states there are."""
+    mask = len(slots) - 1
+    for k in range(successors):
+        met[k] = slots[_slot(found[k], mask)]
+    for k in range(successors):
+        if met[k] != found[k] and put_state(slots, found[k]):
+            states[count] = found[k]
+            count += 1
+    return count
 
 
 @_compiled
-def _station(
-    index: Whole,
-    local: Whole,
-    inbox: Whole,
-    stations: Ints,
-    station_keys: Longs,
-    station_values: Longs,
-    numbers: Ints,
-    numbered: Ints,
-    client: Int8s,
-    ready: Ints,
-    counts: Longs,
-) -> Whole:
-    """The station of a local state and an inbox, made if need be.
+def _lack(notes: Notes, kind: int, key: Whole) -> None:
+    count = notes.counts[MISSING]
+    if count < len(notes.missing):
+        notes.missing[count] = np.int64(kind) << 60 | key
+        notes.counts[MISSING] += 1
 
-    `stations` has local state, inbox, first and last move, whether one goes first,
-    the number among the stations of its process, and whether it is hot; `numbers`
-    leads back from that number.
-    """
+
+@_compiled
+def station(
+    index: Whole, local: Whole, inbox: Whole, given: Given, made: Made, notes: Notes
+) -> Whole:
+    """The number of the station of a local state and an inbox, made if need be."""
+    if local < 0:
+        return local  # nothing to follow up
     key = np.int64(local) << 31 | inbox
-    k = look_up(station_keys, station_values, key)
+    k = look_up(made.station_at, key)
     if k < 0:
-        k = counts[STATIONS]
-        counts[STATIONS] += 1
-        put(station_keys, station_values, key, k)
-        stations[k, 0] = local
-        stations[k, 1] = inbox
-        stations[k, 2] = -1
-        stations[k, 4] = 0
-        stations[k, 5] = numbers[index]
-        heat = ready[inbox, 2]
-        hot = client[local] & 4 or heat & 1 or (heat & 2 and client[local] & 2)
-        stations[k, 6] = 1 if hot else 0
-        numbered[index, numbers[index]] = k
-        numbers[index] += 1
+        k = np.int64(made.numbers[index])
+        made.numbers[index] += 1
+        notes.counts[STATIONS] += 1
+        put(made.station_at, key, k)
+        made.places[index, k, 0] = local
+        made.places[index, k, 1] = inbox
+        client, heat = given.client[local], given.ready[inbox, 2]
+        hot = client & 4 or heat & 1 or (heat & 2 and client & 2)
+        made.stations[index, k, FIRST] = -1
+        made.stations[index, k, EAGER] = 0
+        made.stations[index, k, HOT] = 1 if hot else 0
     return k
 
 
 @_compiled
-def _fill(
-    index: Whole,
-    here: Whole,
-    stations: Ints,
-    station_keys: Longs,
-    station_values: Longs,
-    numbers: Ints,
-    numbered: Ints,
-    moves: Ints,
-    outcome_keys: Longs,
-    outcome_values: Longs,
-    outcomes: Ints,
-    client: Int8s,
-    ready: Ints,
-    pending: Ints,
-    eager_keys: Longs,
-    eager_values: Longs,
-    faults: Ints,
-    missing: Longs,
-    counts: Longs,
-) -> bool:
-    """Put together the moves of a station; False if something is missing for it.
+def _move(
+    there: Whole, outcome: Whole, extra: int, index: Whole, given: Given, made: Made, notes: Notes
+) -> None:
+    """Append a move."""
+    k = notes.counts[MOVES]
+    notes.counts[MOVES] += 1
+    made.moves[k, THERE] = there
+    made.moves[k, OUTCOME] = outcome
+    made.moves[k, COST] = extra
+    made.moves[k, RECEIVER] = NOBODY
+    if outcome < 0:
+        return
+    made.moves[k, COST] |= given.outcomes[outcome, 1]
+    for j in range(len(made.numbers)):
+        bundle = given.outcomes[outcome, 2 + j]
+        if bundle >= 0:
+            alone = made.moves[k, RECEIVER] == NOBODY and j != index
+            made.moves[k, RECEIVER] = j if alone else SEVERAL
+            made.moves[k, BUNDLE] = bundle
 
-    A move is the station it leads to, its outcome and its cost.
-    """
-    local, inbox = stations[here, 0], stations[here, 1]
-    if ready[inbox, 0] < 0:
-        _lack(missing, counts, READY, np.int64(inbox))
-        return False
+
+@_compiled
+def _known(
+    local: Whole, inbox: Whole, layout: Layout, given: Given, notes: Notes
+) -> tuple[bool, Whole]:
+    """Whether all that can happen here is known, and which packet goes first, if one does."""
+    if given.ready[inbox, 0] < 0:
+        _lack(notes, READY, np.int64(inbox))
+        return False, -1
     complete = True
     only = -1
     base = np.int64(local) << EVENT_BITS
-    sends, ticks = client[local] & 1, faults[0] > 0
-    for at in range(ready[inbox, 0], ready[inbox, 1]):
-        key = base | (pending[at, 0] + 2)
-        if look_up(outcome_keys, outcome_values, key) < 0:
-            _lack(missing, counts, OUTCOMES, key)
+    for at in range(given.ready[inbox, 0], given.ready[inbox, 1]):
+        key = base | (given.pending[at, 0] + 2)
+        if look_up(given.outcome_at, key) < 0:
+            _lack(notes, OUTCOMES, key)
             complete = False
-        if faults[3] and only < 0:
-            first = look_up(eager_keys, eager_values, key)
+        if layout.eager and only < 0:
+            first = look_up(given.eager, key)
             if first < 0:
-                _lack(missing, counts, EAGER, key)
+                _lack(notes, FIRSTS, key)
                 complete = False
             elif first:
                 only = at
-    if sends and look_up(outcome_keys, outcome_values, base | 1) < 0:
-        _lack(missing, counts, OUTCOMES, base | 1)
+    if given.client[local] & 1 and look_up(given.outcome_at, base | 1) < 0:
+        _lack(notes, OUTCOMES, base | 1)
         complete = False
-    if ticks and look_up(outcome_keys, outcome_values, base) < 0:
-        _lack(missing, counts, OUTCOMES, base)
+    if layout.ticks and look_up(given.outcome_at, base) < 0:
+        _lack(notes, OUTCOMES, base)
         complete = False
+    return complete, only
+
+
+@_compiled
+def _fill(
+    index: Whole, here: Whole, layout: Layout, given: Given, made: Made, notes: Notes
+) -> bool:
+    """Put together the moves of a station; False if something is missing for it."""
+    local, inbox = made.places[index, here, 0], made.places[index, here, 1]
+    complete, only = _known(local, inbox, layout, given, notes)
     if not complete:
         return False
-    start = counts[MOVES]
-    k = start
-    if only < 0 and (sends or ticks):
-        for event in range(2):
-            if (event == 1 and sends) or (event == 0 and ticks):
-                packed = look_up(outcome_keys, outcome_values, base | event)
-                for o in range(packed >> 16, (packed >> 16) + (packed & 0xFFFF)):
-                    there = outcomes[o, 0]
-                    moves[k, 0] = there
-                    if there >= 0:
-                        moves[k, 0] = _station(
-                            index, there, inbox, stations, station_keys, station_values,
-                            numbers, numbered, client, ready, counts,
-                        )  # fmt: skip
-                    moves[k, 1] = o
-                    moves[k, 2] = outcomes[o, 1] | (8 if event == 0 else 0)
-                    k += 1
-    for at in range(ready[inbox, 0], ready[inbox, 1]):
+    made.stations[index, here, FIRST] = notes.counts[MOVES]
+    made.stations[index, here, EAGER] = only >= 0
+    base = np.int64(local) << EVENT_BITS
+    for event in range(2):  # a tick, a send
+        allowed = given.client[local] & 1 if event else layout.ticks
+        if allowed and only < 0:
+            packed = look_up(given.outcome_at, base | event)
+            for o in range(packed >> 16, (packed >> 16) + (packed & 0xFFFF)):
+                there = station(index, given.outcomes[o, 0], inbox, given, made, notes)
+                _move(there, o, 0 if event else 8, index, given, made, notes)
+    for at in range(given.ready[inbox, 0], given.ready[inbox, 1]):
         if only >= 0 and at != only:
             continue
-        rest = pending[at, 1]
-        packed = look_up(outcome_keys, outcome_values, base | (pending[at, 0] + 2))
-        upto = (packed >> 16) + (packed & 0xFFFF)
-        if only >= 0:
-            upto = (packed >> 16) + 1
-        for o in range(packed >> 16, upto):
-            there = outcomes[o, 0]
-            moves[k, 0] = there
-            if there >= 0:
-                moves[k, 0] = _station(
-                    index, there, rest, stations, station_keys, station_values,
-                    numbers, numbered, client, ready, counts,
-                )  # fmt: skip
-            moves[k, 1] = o
-            moves[k, 2] = outcomes[o, 1]
-            k += 1
-            if faults[2] > 0:
-                moves[k, 0] = there
-                if there >= 0:
-                    moves[k, 0] = _station(
-                        index, there, inbox, stations, station_keys, station_values,
-                        numbers, numbered, client, ready, counts,
-                    )  # fmt: skip
-                moves[k, 1] = o
-                moves[k, 2] = outcomes[o, 1] | 4
-                k += 1
-        if faults[1] > 0:
-            moves[k, 0] = _station(
-                index, local, rest, stations, station_keys, station_values,
-                numbers, numbered, client, ready, counts,
-            )  # fmt: skip
-            moves[k, 1] = -1
-            moves[k, 2] = 2
-            k += 1
-    counts[MOVES] = k
-    stations[here, 2], stations[here, 3] = start, k
-    stations[here, 4] = only >= 0
+        rest = given.pending[at, 1]
+        packed = look_up(given.outcome_at, base | (given.pending[at, 0] + 2))
+        outcomes = 1 if only >= 0 else packed & 0xFFFF
+        for o in range(packed >> 16, (packed >> 16) + outcomes):
+            local_then = given.outcomes[o, 0]
+            there = station(index, local_then, rest, given, made, notes)
+            _move(there, o, 0, index, given, made, notes)
+            if layout.duplicates:
+                there = station(index, local_then, inbox, given, made, notes)
+                _move(there, o, 4, index, given, made, notes)
+        if layout.loss:
+            there = station(index, local, rest, given, made, notes)
+            _move(there, -1, 2, index, given, made, notes)
+    made.stations[index, here, LAST] = notes.counts[MOVES]
     return True
 
 
 @_compiled
+def _arrival(index: Whole, here: Whole, bundle: Whole) -> Whole:
+    return (np.int64(index) << 31 | here) << EVENT_BITS | bundle
+
+
+@_compiled
 def _arrives(
-    index: Whole,
-    there: Whole,
-    bundle: Whole,
-    stations: Ints,
-    station_keys: Longs,
-    station_values: Longs,
-    numbers: Ints,
-    numbered: Ints,
-    arrival_keys: Longs,
-    arrival_values: Longs,
-    added_keys: Longs,
-    added_values: Longs,
-    client: Int8s,
-    ready: Ints,
-    missing: Longs,
-    counts: Longs,
+    index: Whole, here: Whole, bundle: Whole, given: Given, made: Made, notes: Notes
 ) -> Whole:
-    """The number of the station after a bundle has arrived, -1 if that is not known."""
-    key = np.int64(there) << EVENT_BITS | bundle
-    number = look_up(arrival_keys, arrival_values, key)
-    if number < 0:
-        inbox_key = np.int64(stations[there, 1]) << EVENT_BITS | bundle
-        inbox = look_up(added_keys, added_values, inbox_key)
-        if inbox < 0:
-            _lack(missing, counts, ADDED, inbox_key)
-            return -1
-        then = _station(
-            index, stations[there, 0], inbox, stations, station_keys, station_values,
-            numbers, numbered, client, ready, counts,
-        )  # fmt: skip
-        number = stations[then, 5]
-        put(arrival_keys, arrival_values, key, number)
-        counts[ARRIVALS] += 1
-    return number
+    """The station after a bundle has arrived, entered in `arrivals`; -1 if that is not known."""
+    key = np.int64(made.places[index, here, 1]) << EVENT_BITS | bundle
+    inbox = look_up(given.added, key)
+    if inbox < 0:
+        _lack(notes, ADDED, key)
+        return -1
+    there = station(index, made.places[index, here, 0], inbox, given, made, notes)
+    put(made.arrivals, _arrival(index, here, bundle), there)
+    notes.counts[ARRIVALS] += 1
+    return there
 
 
 @_compiled
 def run(
     todo: Longs,
-    begin: int,
+    at: int,
     states: Longs,
     count: int,
     slots: Longs,
-    shifts: Longs,
-    masks: Longs,
-    top: int,
-    after: Ints,
-    stations: Ints,
-    station_keys: Longs,
-    station_values: Longs,
-    numbers: Ints,
-    numbered: Ints,
-    moves: Ints,
-    arrival_keys: Longs,
-    arrival_values: Longs,
-    outcome_keys: Longs,
-    outcome_values: Longs,
-    outcomes: Ints,
-    client: Int8s,
-    ready: Ints,
-    pending: Ints,
-    added_keys: Longs,
-    added_values: Longs,
-    eager_keys: Longs,
-    eager_values: Longs,
-    faults: Ints,
-    missing: Longs,
-    deferred: Longs,
-    ended: Longs,
-    special: Longs,
+    layout: Layout,
+    given: Given,
+    made: Made,
+    notes: Notes,
     found: Longs,
-    counts: Longs,
+    met: Longs,
 ) -> tuple[int, int, int]:
-    """Expand todo[begin:]. Returns why it stopped, where, and how many states there are."""
+    """Expand todo[at:]. Returns why it stopped, where, and how many states there are."""
+    shifts, masks, top, after = layout.shifts, layout.masks, layout.top, layout.after
+    stations, moves, arrivals, numbers = made.stations, made.moves, made.arrivals, made.numbers
+    outcomes, counts, special = given.outcomes, notes.counts, notes.special
     n = len(numbers)
-    room = min(len(states), len(slots) * 5 // 8) - _MARGIN
-    for at in range(begin, len(todo)):
-        if count > room:
-            return ROOM, at, count
-        if (
-            counts[MISSING] > len(missing) - 256
-            or counts[DEFERRED] >= len(deferred)
-            or counts[ENDED] >= len(ended)
-            or counts[SPECIAL] > len(special) - 2 * _MARGIN
-        ):
-            return LISTS, at, count
-        if (
-            counts[STATIONS] > min(len(stations), len(station_keys) // 2) - _MARGIN
-            or counts[MOVES] > len(moves) - _MARGIN
-            or counts[ARRIVALS] > len(arrival_keys) // 2 - _MARGIN
-        ):
-            return TABLES, at, count
-        state = todo[at]
-        phase = state >> top
-        complete = True
-        only = -1
-        for i in range(n):
-            if numbers[i] > masks[i] - _MARGIN // 4:
-                return BITS, at, count
-            here = numbered[i, (state >> shifts[i]) & masks[i]]
-            if stations[here, 2] < 0 and not _fill(
-                i, here, stations, station_keys, station_values, numbers, numbered, moves,
-                outcome_keys, outcome_values, outcomes, client, ready, pending,
-                eager_keys, eager_values, faults, missing, counts,
-            ):  # fmt: skip
-                complete = False
-            elif stations[here, 4] and only < 0:
-                only = i
-        # First all successors, then the entries: a state is done as a whole or again.
+    room = min(len(states), len(slots) * 5 // 8)
+    why = DONE
+    while why == DONE and at < len(todo):
         successors = 0
-        taken = 0
-        wrong = counts[SPECIAL]
-        if complete:
+        while at < len(todo) and successors + MARGIN <= len(found):
+            if count + successors + MARGIN > room:
+                why = ROOM
+            elif (
+                counts[MISSING] + 256 > len(notes.missing)
+                or counts[DEFERRED] >= len(notes.deferred)
+                or counts[ENDED] >= len(notes.ended)
+                or counts[SPECIAL] + 2 * MARGIN > len(special)
+            ):
+                why = LISTS
+            elif (
+                counts[STATIONS] + MARGIN > len(made.station_at) // 2
+                or counts[MOVES] + MARGIN > len(moves)
+                or counts[ARRIVALS] + MARGIN > len(arrivals) // 2
+            ):
+                why = TABLES
             for i in range(n):
-                if only >= 0 and i != only:
-                    continue
-                number = (state >> shifts[i]) & masks[i]
-                here = numbered[i, number]
-                for move in range(stations[here, 2], stations[here, 3]):
-                    then_phase = after[phase, moves[move, 2]]
-                    if then_phase < 0:
+                if numbers[i] + MARGIN // 4 > masks[i]:
+                    why = BITS
+                elif numbers[i] + MARGIN > stations.shape[1]:
+                    why = TABLES
+            if why != DONE:
+                break
+            state = todo[at]
+            at += 1
+            phase = state >> top
+            complete = True
+            only = -1
+            for i in range(n):
+                here = (state >> shifts[i]) & masks[i]
+                if stations[i, here, FIRST] < 0 and not _fill(i, here, layout, given, made, notes):
+                    complete = False
+                elif stations[i, here, EAGER] and only < 0:
+                    only = i
+            # A state is done as a whole or again: nothing counts until it is complete.
+            end = successors
+            taken = 0
+            wrong = counts[SPECIAL]
+            if complete:
+                for i in range(n):
+                    if only >= 0 and i != only:
                         continue
-                    taken += 1
-                    there = moves[move, 0]
-                    if there == OVER:
-                        continue
-                    if there == WRONG:
-                        special[wrong] = state
-                        special[wrong + 1] = np.int64(i) << 32 | moves[move, 1]
-                        wrong += 2
-                        continue
-                    then = (
-                        state
-                        + ((np.int64(stations[there, 5]) - number) << shifts[i])
-                        + ((np.int64(then_phase) - phase) << top)
-                    )
-                    o = moves[move, 1]
-                    if o >= 0:
-                        for j in range(n):
-                            bundle = outcomes[o, 2 + j]
-                            if bundle >= 0:
-                                other = (state >> shifts[j]) & masks[j]
-                                target = numbered[j, other]
-                                if j == i:  # packets to oneself come on top of the move
-                                    target = there
-                                    other = np.int64(stations[there, 5])
-                                arrived = _arrives(
-                                    j, target, bundle,
-                                    stations, station_keys, station_values, numbers, numbered,
-                                    arrival_keys, arrival_values, added_keys, added_values,
-                                    client, ready, missing, counts,
-                                )  # fmt: skip
-                                if arrived < 0:
-                                    complete = False
-                                else:
-                                    then += (arrived - other) << shifts[j]
-                    if faults[4] and not then_phase & 1:
-                        hot = False
-                        for j in range(n):
-                            station = numbered[j, (then >> shifts[j]) & masks[j]]
-                            hot |= stations[station, 6] == 1
-                        if not hot:
+                    here = (state >> shifts[i]) & masks[i]
+                    for move in range(stations[i, here, FIRST], stations[i, here, LAST]):
+                        then_phase = after[phase, moves[move, COST]]
+                        if then_phase < 0:
                             continue
-                    found[successors] = then
-                    successors += 1
-        if not complete:
-            deferred[counts[DEFERRED]] = state
-            counts[DEFERRED] += 1
-            continue
-        counts[SPECIAL] = wrong
-        counts[TRANSITIONS] += taken
-        for k in range(successors):
-            if put_state(slots, found[k]):
-                states[count] = found[k]
-                count += 1
-        if taken == 0:
-            ended[counts[ENDED]] = state
-            counts[ENDED] += 1
-    return DONE, len(todo), count
+                        taken += 1
+                        there = np.int64(moves[move, THERE])
+                        if there == OVER:
+                            continue
+                        if there == WRONG:
+                            special[wrong] = state
+                            special[wrong + 1] = np.int64(i) << 32 | moves[move, OUTCOME]
+                            wrong += 2
+                            continue
+                        then = (
+                            state
+                            + ((there - here) << shifts[i])
+                            + ((np.int64(then_phase) - phase) << top)
+                        )
+                        first, last = moves[move, RECEIVER], moves[move, RECEIVER] + 1
+                        if first == NOBODY:
+                            last = first
+                        elif first == SEVERAL:
+                            first, last = 0, n
+                        for j in range(first, last):
+                            bundle = moves[move, BUNDLE]
+                            if last - first > 1:
+                                bundle = outcomes[moves[move, OUTCOME], 2 + j]
+                                if bundle < 0:
+                                    continue
+                            # What goes to oneself comes on top of the move.
+                            target = (then >> shifts[j]) & masks[j]
+                            arrived = look_up(arrivals, _arrival(j, target, bundle))
+                            if arrived < 0:
+                                arrived = _arrives(j, target, bundle, given, made, notes)
+                            if arrived < 0:
+                                complete = False
+                            else:
+                                then += (arrived - target) << shifts[j]
+                        if layout.prune and not then_phase & 1:
+                            hot = False
+                            for j in range(n):
+                                if stations[j, (then >> shifts[j]) & masks[j], HOT]:
+                                    hot = True
+                                    break
+                            if not hot:
+                                continue
+                        found[end] = then
+                        end += 1
+            if not complete:
+                notes.deferred[counts[DEFERRED]] = state
+                counts[DEFERRED] += 1
+                continue
+            successors = end
+            counts[SPECIAL] = wrong
+            counts[TRANSITIONS] += taken
+            if taken == 0:
+                notes.ended[counts[ENDED]] = state
+                counts[ENDED] += 1
+        count = _enter(slots, states, count, found, met, successors)
+    return why, at, count

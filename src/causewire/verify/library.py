@@ -18,43 +18,41 @@ from .event import SEND, Outcome
 from .kernel import EVENT_BITS, OVER, WRONG, Int8s, Ints, Longs, put, rehash
 from .post import Post
 
-__all__ = ["KeyTable", "Library", "grown"]
+__all__ = ["KeyTable", "Library", "grown", "rehashed"]
 
 _EVENT_MASK = (1 << EVENT_BITS) - 1
 
 
-def grown(array: Any, fill: int = -1) -> Any:
-    """A copy of twice the length."""
-    twice = np.full((2 * array.shape[0], *array.shape[1:]), fill, array.dtype)
-    twice[: array.shape[0]] = array
+def grown(array: Any, fill: int = -1, axis: int = 0) -> Any:
+    """A copy that is twice as long."""
+    return np.concatenate((array, np.full_like(array, fill)), axis)
+
+
+def rehashed(rows: Longs) -> Longs:
+    """A table by keys that has twice the room."""
+    twice = np.full((2 * len(rows), 2), -1, np.int64)
+    rehash(twice, rows)
     return twice
 
 
 class KeyTable:
-    """Values by key, as the kernel wants them: two arrays that are half empty."""
+    """Values by key, as the kernel wants them: rows of both, at least half of them free."""
 
-    __slots__ = ("count", "keys", "values")
+    __slots__ = ("count", "rows")
 
     def __init__(self, size: int = 1 << 12) -> None:
-        self.keys: Longs = np.full(size, -1, np.int64)
-        self.values: Longs = np.zeros(size, np.int64)
+        self.rows: Longs = np.full((size, 2), -1, np.int64)
         self.count = 0
 
     def put(self, key: int, value: int) -> None:
-        if 2 * self.count >= len(self.keys):
-            self.grow()
-        put(self.keys, self.values, key, value)
+        if 2 * self.count >= len(self.rows):
+            self.rows = rehashed(self.rows)
+        put(self.rows, key, value)
         self.count += 1
-
-    def grow(self) -> None:
-        old_keys, old_values = self.keys, self.values
-        self.keys = np.full(2 * len(old_keys), -1, np.int64)
-        self.values = np.zeros(2 * len(old_keys), np.int64)
-        rehash(self.keys, self.values, old_keys, old_values)
 
     @property
     def nbytes(self) -> int:
-        return self.keys.nbytes + self.values.nbytes
+        return self.rows.nbytes
 
 
 class Library:
