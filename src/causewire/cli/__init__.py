@@ -79,6 +79,8 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
+    if argv is None:  # a process of its own: one that is ended ends what it has begun
+        signal.signal(signal.SIGTERM, _terminated)
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in arguments if not word.startswith("-")), "")
     name = f"causewire {command}" if command in COMMANDS else "causewire"
@@ -105,6 +107,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(name, f"{where}{error.strerror or error}")
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _run(arguments: Sequence[str], command: str) -> int:

@@ -11,7 +11,16 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..verify import Checkpoint, CheckpointError, Counterexample, Result, Summary, Unit, run_units
+from ..verify import (
+    Checkpoint,
+    CheckpointError,
+    Counterexample,
+    Result,
+    Summary,
+    Unit,
+    WorkerLostError,
+    run_units,
+)
 from ..verify.check import cores
 from ..verify.regression import case_of
 from ..verify.workloads import written
@@ -99,14 +108,18 @@ def _searched(args: argparse.Namespace, units: list[Unit]) -> Summary:
             deepest = max(depth, summary.depth)
             progress.done(summary.states + states, f"states, depth {deepest}, {where}")
 
-        return run_units(
-            units,
-            workers=args.jobs or cores(),
-            checkpoint=checkpoint,
-            keep_going=args.keep_going,
-            progress=show,
-            elsewhere=_on_spark(args) if args.master else None,
-        )
+        try:
+            return run_units(
+                units,
+                workers=args.jobs or cores(),
+                checkpoint=checkpoint,
+                keep_going=args.keep_going,
+                progress=show,
+                elsewhere=_on_spark(args) if args.master else None,
+            )
+        except WorkerLostError as error:
+            kept = f"; {args.checkpoint} has what was done" if args.checkpoint else ""
+            raise CommandError(f"{error}{kept}") from None
 
 
 def _on_spark(

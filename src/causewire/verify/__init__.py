@@ -11,7 +11,7 @@ The parts, from below: `setup` (what is checked), `workloads` (what clients do),
 `ghost` (what the check itself keeps), `post` (packets on their way), `event` and
 `actor` (one process as tables), `machine` (the system as numbers), `search` and
 `compiled`, with `library` and `kernel` (the same search twice),
-`reduction` (which packets commute), `check` and `jobs` (one workload, and many),
+`reduction` (which packets commute), `check`, `jobs` and `workers` (one workload, and many),
 `counterexample`, `lasso` (starvation), `sometimes` (against vacuity), `mutants`
 (what must be found).
 """
@@ -22,6 +22,7 @@ from .jobs import Checkpoint, CheckpointError, Summary, run_units
 from .lasso import look
 from .mutants import MUTANTS
 from .setup import PROPERTIES, Network, Setup
+from .workers import WorkerLostError
 from .workloads import (
     PROGRAMS,
     Workload,
@@ -48,6 +49,7 @@ __all__ = [
     "Summary",
     "Unit",
     "Violation",
+    "WorkerLostError",
     "Workload",
     "WorkloadError",
     "broadcasts",

@@ -15,19 +15,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import multiprocessing
 import pickle
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from .check import Result, Unit, check_unit, cores
 from .sometimes import SOMETIMES, needed
+from .workers import Numbered, spread
 from .workloads import written
 
 __all__ = ["Checkpoint", "CheckpointError", "Progress", "Summary", "run_units"]
+
+
+_NOT_PICKLED = (pickle.UnpicklingError, AttributeError, ImportError, EOFError)
 
 
 class CheckpointError(Exception):
@@ -113,7 +116,7 @@ class Checkpoint:
             for line in lines[1:]:
                 entry = json.loads(line)
                 self.results[entry["unit"]] = pickle.loads(base64.b64decode(entry["result"]))
-        except (IndexError, KeyError, ValueError, pickle.UnpicklingError) as error:
+        except (LookupError, ValueError, TypeError, *_NOT_PICKLED) as error:
             raise CheckpointError(f"{self.path}: not a checkpoint: {error}") from None
         if head.get("check") != self.name:
             raise CheckpointError(f"{self.path}: a checkpoint of another check")
@@ -139,8 +142,6 @@ def _fingerprint(units: Sequence[Unit]) -> str:
                  for unit in units])  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-
-Numbered: TypeAlias = tuple[int, Unit]
 
 Elsewhere: TypeAlias = Callable[[list[Numbered]], Iterable[tuple[int, Result]]]
 """Something that checks units, and returns what comes of them with their numbers."""
@@ -180,7 +181,12 @@ def run_units(
     elif elsewhere is not None:
         results = iter(elsewhere(todo))
     elif workers > 1:
-        results = _spread(todo, workers, summary, progress)
+
+        def show(states: int, transitions: int, depth: int) -> None:
+            if progress is not None:
+                progress(summary, states, transitions, depth)
+
+        results = spread(todo, workers, show)
     else:
         results = _here(todo, summary, progress)
     for k, result in results:
@@ -209,54 +215,3 @@ def _here(
                 progress(summary, states, transitions, depth)
 
         yield k, check_unit(unit, watch)
-
-
-# -- several processes --------------------------------------------------------
-
-_board: Any = None
-_place = -1
-
-
-def _enter(board: Any, places: Any) -> None:
-    """A worker begins: it gets a place on the board where it shows how far it is."""
-    global _board, _place
-    _board = board
-    with places.get_lock():
-        _place = places.value
-        places.value += 1
-
-
-def _show(states: int, transitions: int, depth: int) -> None:
-    _board[3 * _place : 3 * _place + 3] = [states, transitions, depth]
-
-
-def _do(numbered: Numbered) -> tuple[int, Result]:
-    k, unit = numbered
-    result = check_unit(unit, _show)
-    _show(0, 0, 0)
-    return k, result
-
-
-def _spread(
-    todo: list[Numbered], workers: int, summary: Summary, progress: Progress | None
-) -> Generator[tuple[int, Result], None, None]:
-    """Over several processes of this machine, each with its share of the memory."""
-    spawn = multiprocessing.get_context("spawn")
-    board = spawn.Array("q", 3 * workers)
-    places = spawn.Value("i", 0)
-    todo = [
-        (k, replace(unit, how=replace(unit.how, memory=unit.how.memory // workers)))
-        for k, unit in todo
-    ]
-    with spawn.Pool(workers, _enter, (board, places)) as pool:
-        results = pool.imap_unordered(_do, todo)
-        for _ in todo:
-            while True:
-                try:
-                    done = results.next(timeout=0.2)
-                    break
-                except multiprocessing.TimeoutError:
-                    if progress is not None:
-                        shown = board[:]
-                        progress(summary, sum(shown[::3]), sum(shown[1::3]), max(shown[2::3]))
-            yield done

@@ -1,0 +1,103 @@
+"""Units side by side, in several processes of this machine.
+
+Workers end with whoever started them, however that ends: a search is long, and one
+that nobody waits for any more must not go on. A worker that is killed (by the system,
+for its memory) ends the check with a word about it; results that came before are
+with the caller.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from .check import Result, Unit, check_unit
+
+__all__ = ["Numbered", "WorkerLostError", "spread"]
+
+Numbered: TypeAlias = tuple[int, Unit]
+
+_LOOK = 0.2
+"""Seconds between two looks at how far the workers are."""
+
+
+class WorkerLostError(Exception):
+    """A worker ended without a result."""
+
+
+# -- in a worker --------------------------------------------------------------
+
+_board: Any = None
+_place = -1
+
+
+def _enter(board: Any, places: Any) -> None:
+    """A worker begins: it gets a place on the board where it shows how far it is."""
+    global _board, _place
+    _board = board
+    with places.get_lock():
+        _place = places.value
+        places.value += 1
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _show(states: int, transitions: int, depth: int) -> None:
+    _board[3 * _place : 3 * _place + 3] = [states, transitions, depth]
+
+
+def _do(numbered: Numbered) -> tuple[int, Result]:
+    k, unit = numbered
+    result = check_unit(unit, _show)
+    _show(0, 0, 0)
+    return k, result
+
+
+# -- where they are started ---------------------------------------------------
+
+
+def spread(
+    todo: Sequence[Numbered], workers: int, show: Callable[[int, int, int], None]
+) -> Generator[tuple[int, Result], None, None]:
+    """Results as they come; each worker has its share of the memory.
+
+    `show` is called now and then with the states, transitions and depth under way.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    board = spawn.Array("q", 3 * workers)
+    others = multiprocessing.active_children()
+    pool = ProcessPoolExecutor(workers, spawn, _enter, (board, spawn.Value("i", 0)))
+    waiting: set[Future[tuple[int, Result]]] = set()
+    left = iter(todo)
+    try:
+        while True:
+            while len(waiting) < 2 * workers and (each := next(left, None)) is not None:
+                k, unit = each
+                how = replace(unit.how, memory=unit.how.memory // workers)
+                waiting.add(pool.submit(_do, (k, replace(unit, how=how))))
+            if not waiting:
+                return
+            done, waiting = wait(waiting, timeout=_LOOK, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+            shown = board[:]
+            show(sum(shown[::3]), sum(shown[1::3]), max(shown[2::3]))
+    except BrokenProcessPool:
+        raise WorkerLostError("a worker was killed; was there too little memory?") from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in multiprocessing.active_children():
+            if worker not in others:
+                worker.terminate()
