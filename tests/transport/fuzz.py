@@ -97,11 +97,10 @@ shared = Target()
 
 def seeds() -> dict[str, bytes]:
     """An input for each target that is understood: from there, the rest is near."""
-    message = ("msg", 2, 1, b"text")
     said = [
         frames.put_ack([[0, 2], [4, 5]]),
-        frames.put_run([message, ("msg", 3, 2, b"more")], True, [b"text", b"more"], [4, 4]),
-        frames.put_run([("msg", 9, 4, b"x")], False, [b"x"], [1]),
+        frames.put_run([2, 3], 1, [b"text", b"more"], [4, 4], True),
+        frames.put_run([9], 4, [b"x"], [1], False),
         frames.put_piece(frames.Fragment(("msg", 5, 3, bytes(40)), 1, 4, 10), True),
         frames.put_obituary("ann", 1001),
         frames.put_because(["ann", "carol"]),

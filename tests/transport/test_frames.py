@@ -66,7 +66,8 @@ def runs(draw: st.DrawFn) -> tuple[list[tuple[Any, ...]], bool]:
 
 def frame(messages: list[tuple[Any, ...]], per: bool) -> bytes:
     payloads = [message[3] for message in messages]
-    return put_run(messages, per, payloads, list(map(len, payloads)))
+    mids = [message[1] for message in messages]
+    return put_run(mids, messages[0][2], payloads, list(map(len, payloads)), per)
 
 
 @given(st.lists(runs(), min_size=1, max_size=3))

@@ -33,18 +33,18 @@ def frames(draw: st.DrawFn) -> bytes:
     """A frame that is well formed, and says what no correct peer may."""
     kind = draw(st.sampled_from(KINDS))
     if kind == "run":
-        pid = draw(NUMBERS)
-        run = []
+        pid = last = draw(NUMBERS)
+        mids = []
         for _ in range(draw(st.integers(1, 4))):
-            mid = min(pid + draw(st.integers(1, 4)), 2**62 - 1)
-            if mid <= pid:
+            mid = min(last + draw(st.integers(1, 4)), 2**62 - 1)
+            if mid <= last:
                 break
-            run.append(("msg", mid, pid, draw(st.binary(max_size=20))))
-            pid = mid
-        if not run:
+            mids.append(mid)
+            last = mid
+        if not mids:
             return b""
-        parts = [message[3] for message in run]
-        return put_run(run, draw(st.booleans()), parts, list(map(len, parts)))
+        payloads = [draw(st.binary(max_size=20)) for _ in mids]
+        return put_run(mids, pid, payloads, list(map(len, payloads)), draw(st.booleans()))
     if kind == "piece":
         pid = draw(SMALL)
         message = ("msg", pid + draw(st.integers(1, 4)), pid, bytes(600))
@@ -164,12 +164,7 @@ def messages(first: int, step: int) -> bytes:
     """As many messages of a byte as a datagram may have, in runs without gaps or one by one."""
     mids = [first + step * k for k in range(most_messages(SIZE))]
     runs = [mids] if step == 1 else [[mid] for mid in mids]
-    frames = [
-        put_run(
-            [("msg", mid, mid - 1, b"x") for mid in run], True, [b"x"] * len(run), [1] * len(run)
-        )
-        for run in runs
-    ]
+    frames = [put_run(run, run[0] - 1, [b"x"] * len(run), [1] * len(run), True) for run in runs]
     return b"".join(frames).ljust(SIZE, b"\x04")
 
 

@@ -71,9 +71,10 @@ class Recorder:
         self._row(SEND, self._process, mid, names, size)
 
     def released(self, session: Session, message: tuple[Any, ...]) -> None:
-        size = len(message[3])
-        metadata = len(put_run((message,), False, (message[3],), (size,))) - size
-        self._row(RELEASE, self._process, message[1], (session.label,), size, metadata)
+        mid, pid, payload = message[1:4]
+        size = len(payload)
+        metadata = len(put_run((mid,), pid, (payload,), (size,), False)) - size
+        self._row(RELEASE, self._process, mid, (session.label,), size, metadata)
 
     def arrived(self, session: Session, run: Run) -> None:
         label = session.label

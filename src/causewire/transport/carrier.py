@@ -91,7 +91,7 @@ class Native(Carrier):
         self.take_deliveries = self.endpoint.take_deliveries  # type: ignore[method-assign]
 
     def receive(self, source: str, run: Run) -> None:
-        mids, pid, payloads, per = run
+        mids, pid, payloads, per, _ = run
         self.endpoint.receive_run(source, pid, mids, payloads, per)
 
     def acked(self, source: str, mid: int) -> None:

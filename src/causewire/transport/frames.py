@@ -18,6 +18,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from operator import sub
 from typing import Any, NamedTuple
 
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
@@ -63,6 +64,8 @@ class Run(NamedTuple):
     pid: int
     payloads: Sequence[bytes]
     per: bool
+    size: int
+    """Bytes of all payloads."""
 
 
 class Piece(NamedTuple):
@@ -163,29 +166,24 @@ def put_because(names: Sequence[str]) -> bytes:
 
 
 def put_run(
-    messages: Sequence[tuple[Any, ...]],
-    per: bool,
-    payloads: Sequence[bytes],
-    lengths: Sequence[int],
+    mids: Sequence[int], pid: int, payloads: Sequence[bytes], lengths: Sequence[int], per: bool
 ) -> bytes:
-    """Messages that follow each other without a gap; their payloads, and the lengths of these."""
-    count = len(messages)
-    first = messages[0]
-    mid = first[1]
+    """Messages that follow each other without a gap, the first of them next after `pid`."""
+    count = len(mids)
+    mid = mids[0]
     kind = MESSAGES | PER if per else MESSAGES
-    head = put(count) + put(mid) + put(mid - first[2] - 1)
-    if messages[-1][1] - mid == count - 1:
+    head = put(count) + put(mid) + put(mid - pid - 1)
+    if mids[-1] - mid == count - 1:
         kind |= NEXT
     else:
-        mids = [message[1] for message in messages]
-        head += _array([b - a for a, b in pairwise(mids)])
+        head += _array(list(map(sub, mids[1:], mids)))
     length = lengths[0]
     if length and lengths.count(length) == count:
         kind |= EVEN
         head += put(length)
     else:
         head += _array(lengths)
-    return b"%c%b%b" % (kind, head, b"".join(payloads))
+    return b"".join((b"%c" % kind, head, *payloads))
 
 
 def _array(numbers: Sequence[int]) -> bytes:
@@ -313,22 +311,22 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
         raise MalformedError("a number that is too large")
     payloads: Sequence[bytes]
     if kind & EVEN:
-        length, at = get(data, at)
-        end = at + length * count
+        length, start = get(data, at)
+        end = start + length * count
         if end > len(data) or not length:
             raise MalformedError("cut short")
         if count == 1:
-            payloads = (data[at:end],)
+            payloads = (data[start:end],)
         else:
-            payloads = _even(count, length).unpack_from(data, at)
+            payloads = _even(count, length).unpack_from(data, start)
     else:
-        lengths, at = _read_array(data, at, count)
-        ends = list(accumulate(lengths, initial=at))
+        lengths, start = _read_array(data, at, count)
+        ends = list(accumulate(lengths, initial=start))
         end = ends[-1]
         if end > len(data):
             raise MalformedError("cut short")
         payloads = [data[a:b] for a, b in pairwise(ends)]
-    return Run(mids, pid, payloads, bool(kind & PER)), end
+    return Run(mids, pid, payloads, bool(kind & PER), end - start), end
 
 
 @lru_cache(32)

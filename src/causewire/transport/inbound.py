@@ -50,12 +50,12 @@ class Inbound:
 
     def add(self, run: Run) -> bool:
         """Messages arrived; returns whether any of them is new."""
-        mids, pid, payloads, _ = run
+        mids, pid = run.mids, run.pid
         if pid == self.tail:
             self.tail = mids[-1]
             self.ready.append(run)
             self.messages += len(mids)
-            self.bytes += sum(map(len, payloads))
+            self.bytes += run.size
             if self._early or self._pieces:
                 self._join()
             return True
@@ -65,7 +65,7 @@ class Inbound:
 
     def _add_each(self, run: Run) -> bool:
         """A run with a gap in front of it, or one that was here in part."""
-        mids, pid, payloads, per = run
+        mids, pid, payloads, per, _ = run
         early, new = self._early, False
         for mid, payload in zip(mids, payloads, strict=True):
             if mid > self.tail:
@@ -73,7 +73,7 @@ class Inbound:
                     raise MalformedError(f"message {mid} cannot be the one after {pid}")
                 known = early.get(pid)
                 if known is None:
-                    early[pid] = Run((mid,), pid, (payload,), per)
+                    early[pid] = Run((mid,), pid, (payload,), per, len(payload))
                     self.messages += 1
                     self.bytes += len(payload)
                     new = True
@@ -96,7 +96,7 @@ class Inbound:
         for pid in [pid for pid in early if pid < self.tail]:
             run = early.pop(pid)
             self.messages -= 1
-            self.bytes -= len(run.payloads[0])
+            self.bytes -= run.size
         for mid in [mid for mid in self._pieces if mid <= self.tail]:
             self._drop(mid)
 
@@ -123,7 +123,7 @@ class Inbound:
             self._drop(mid)
             parts = assembly.parts
             payload = b"".join([parts[k] for k in range(assembly.count)])
-            self.add(Run((mid,), assembly.pid, (payload,), assembly.per))
+            self.add(Run((mid,), assembly.pid, (payload,), assembly.per, len(payload)))
         return True
 
     def _drop(self, mid: int) -> None:
@@ -135,12 +135,14 @@ class Inbound:
         """The next messages that are ready, `most` at the most."""
         ready = self.ready
         run = ready.popleft()
-        mids, pid, payloads, per = run
+        mids, pid, payloads, per, size = run
         if len(mids) > most:
-            ready.appendleft(Run(mids[most:], mids[most - 1], payloads[most:], per))
-            run = Run(mids[:most], pid, payloads[:most], per)
-        self.messages -= len(run[0])
-        self.bytes -= sum(map(len, run[2]))
+            first = sum(map(len, payloads[:most]))
+            rest = Run(mids[most:], mids[most - 1], payloads[most:], per, size - first)
+            ready.appendleft(rest)
+            run = Run(mids[:most], pid, payloads[:most], per, first)
+        self.messages -= len(run.mids)
+        self.bytes -= run.size
         return run
 
     def gap(self) -> tuple[int, int] | None:

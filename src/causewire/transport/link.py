@@ -60,7 +60,7 @@ class Link(Carrier):
         return mid
 
     def receive(self, source: str, run: Run) -> None:
-        mids, pid, payloads, _ = run
+        mids, pid, payloads, _, _ = run
         self._fifo.receive_run(source, pid, mids, payloads)
         refused: Exception | None = None
         for delivery in self._fifo.take_deliveries():

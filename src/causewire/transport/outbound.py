@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
@@ -158,31 +158,34 @@ class Outbound:
         if length > space:
             return 0
         chunk = queue[head : head + min(room, space // (length or 1) + 1)]
+        columns = tuple(zip(*chunk, strict=True))
+        mids, payloads = columns[1], columns[3]
+        per = False
+        most = len(chunk)
         if self._permits:
-            flags = [message[4] for message in chunk]
+            flags = columns[4]
             per = flags[0]
-            if flags.count(per) < len(flags):
-                del chunk[flags.index(not per) :]
-        else:
-            per = False
-        payloads = [message[3] for message in chunk]
+            if flags.count(per) < most:
+                most = flags.index(not per)
         lengths = list(map(len, payloads))
         even = lengths.count(length) == len(lengths)
         each = 0
-        if chunk[-1][1] - chunk[0][1] >= len(chunk):
-            each = _width(max([b[1] - a[1] for a, b in pairwise(chunk)]))
+        if (span := mids[-1] - mids[0]) >= len(mids):
+            each = _width(span - len(mids) + 2)  # no step is longer than that
         if even and length:
-            count = min(len(chunk), space // (length + each))
+            count = space // (length + each)
         else:
             each += _width(max(lengths))
             count = bisect_right(list(accumulate([n + each for n in lengths])), space)
+        count = min(most, max(1, count))  # one alone needs no more than there is
         if length < 16 or not even:
             count = _light_enough(lengths, count, light)
         if not count:
             return 0
         if count < len(chunk):
-            del chunk[count:], lengths[count:], payloads[count:]
-        part = put_run(chunk, per, payloads, lengths)
+            del chunk[count:], lengths[count:]
+            mids, payloads = mids[:count], payloads[:count]
+        part = put_run(mids, chunk[0][2], payloads, lengths, per)
         parts.append(part)
         items += chunk
         self._note(chunk, sum(lengths))
@@ -235,8 +238,9 @@ class Outbound:
                 if not run:
                     break
                 per = self._permits and run[0][4]
+                mids = [message[1] for message in run]
                 payloads = [message[3] for message in run]
-                part = put_run(run, per, payloads, list(map(len, payloads)))
+                part = put_run(mids, run[0][2], payloads, list(map(len, payloads)), per)
                 parts.append(part)
                 items += run
                 used += len(part)

@@ -304,7 +304,7 @@ class Transport(Peers):
             for run in contents.runs:
                 if run.per and not self.carrier.permits:
                     raise RemoteProtocolError("a flag that this protocol has not")
-                self.stats.payload_bytes_in += sum(map(len, run.payloads))
+                self.stats.payload_bytes_in += run.size
                 if inbound.add(run):
                     if self.observer is not None:
                         self.observer.arrived(session, run)
