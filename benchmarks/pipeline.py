@@ -465,8 +465,9 @@ def planted_table(folder: Path, events: int) -> None:
     """Violations that were planted, found both ways."""
     from causewire.pipeline import session
     from causewire.pipeline.check import check_paths
-    from causewire.pipeline.large import Limits, check_large
-    from causewire.pipeline.large import Shape as Ways
+    from causewire.pipeline.large import check_large
+    from causewire.pipeline.limits import Limits
+    from causewire.pipeline.limits import Shape as Ways
     from causewire.pipeline.pieces import layout
 
     place = folder / "planted"

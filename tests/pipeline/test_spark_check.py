@@ -18,7 +18,8 @@ from causewire.cli import check as command
 from causewire.cli import main
 from causewire.pipeline import prepare
 from causewire.pipeline.check import check_files, check_paths, check_runs, violations
-from causewire.pipeline.large import Limits, Shape, check_large, choose
+from causewire.pipeline.large import check_large
+from causewire.pipeline.limits import Limits, Shape, choose
 from causewire.pipeline.outcomes import report_of
 from causewire.pipeline.pieces import Runs, layout
 from causewire.trace import Event, TraceError, arrow_schema, write_trace

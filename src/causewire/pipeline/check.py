@@ -26,27 +26,27 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
-from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..check import BadRow, Report, Sorted
-from ..check.columns import COLUMNS, ScatteredRunError
+from ..check.columns import COLUMNS
 from ..trace import TraceError, open_trace
 from . import prepare
 from .arrivals import Arrived, arrived
 from .errors import PipelineError, reason
-from .large import Limits, Trouble, check_large
-from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, out_of_order, report_of
-from .pieces import Piece, Runs, layout, runs_in
-from .session import parallelism, session
-from .tasks import arrow_of, rows_to_batches, spread
+from .large import check_large
+from .limits import Limits
+from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, report_of
+from .pieces import Piece, layout, runs_in
+from .session import session
+from .small import check_small
+from .tasks import rows_to_batches, spark_of
+from .trouble import Trouble
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +97,7 @@ def check_files(
     The work is done when this returns, and the errors are those of `check_paths`.
     """
     work = _Work(spark, examples, limits or Limits(), lambda _: None, scratch)
-    return spark.createDataFrame(_outcomes(work, _files(paths)), OUTCOME)
+    return spark.createDataFrame(_outcomes(work, _files(paths)), spark_of(OUTCOME))
 
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -156,9 +156,10 @@ class _Work:
         tables = []
         small = _without(pieces, large)
         if small:
-            shares = _shares(small, self._limits, parallelism(self._spark))
-            works = [_Share(*share, frozenset(large), self._examples) for share in shares]
-            tables.append(_collected(spread(self._spark, works, _check_share, OUTCOME)))
+            table = check_small(
+                self._spark, small, skip=large, examples=self._examples, limits=self._limits
+            )
+            tables.append(_untroubled(table))
         tables += [self._long_run(run, mine) for run, mine in large.items()]
         table = pa.concat_tables(tables) if tables else _table([])
         if len(table["run"].unique()) < table.num_rows:
@@ -193,7 +194,8 @@ class _Work:
         tables = []
         if len(large) < len(sizes):
             small = events.where(~events.run.isin(large)) if large else events
-            tables.append(_collected(check_runs(small, examples=self._examples)))
+            table = check_runs(small, examples=self._examples).toArrow().cast(OUTCOME)
+            tables.append(_untroubled(table))
         tables += [self._sort_and_check(events, run) for run in large]
         return pa.concat_tables(tables) if tables else _table([])
 
@@ -216,18 +218,17 @@ class _Work:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _collected(frame: DataFrame) -> pa.Table:
-    """Outcomes, if there is no trouble among them."""
-    table = frame.drop("task").toArrow()
+def _untroubled(table: pa.Table) -> pa.Table:
+    """The same outcomes, if there is no trouble among them."""
     for row in table.filter(pc.is_valid(table["trouble"])).to_pylist():
         if row["trouble"] == ERROR:
             raise error_of(row["detail"])
         raise _UnorderedError
-    return table.cast(arrow_of(OUTCOME))
+    return table
 
 
 def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), arrow_of(OUTCOME))
+    return pa.Table.from_pylist(list(rows), OUTCOME)
 
 
 def _with_repeated(table: pa.Table, many: int, first: Sequence[BadRow], examples: int) -> pa.Table:
@@ -270,48 +271,7 @@ def _without(pieces: Sequence[Piece], large: Iterable[str]) -> list[Piece]:
     return [piece for piece in pieces if piece.run not in runs]
 
 
-# -- small runs -----------------------------------------------------------------------------
-
-
-class _Share(NamedTuple):
-    """The runs that begin in the pieces from `start` to `end`."""
-
-    pieces: Sequence[Piece]
-    start: int
-    end: int
-    skip: frozenset[str]
-    examples: int
-
-
-def _shares(
-    pieces: Sequence[Piece], limits: Limits, cores: int
-) -> Iterator[tuple[Sequence[Piece], int, int]]:
-    """Pieces with about as many rows; several shares for a core, if they are many.
-
-    Each comes with the piece before it, and with as many after it as a run that is
-    not large can go on in.
-    """
-    ends = list(accumulate(piece.rows for piece in pieces))
-    rounds = min(4, ceil(ends[-1] / cores / limits.enough))
-    each = max(limits.share, ends[-1] / cores / rounds)
-    start = rows = 0
-    for k, piece in enumerate(pieces, 1):
-        rows += piece.rows
-        if rows >= each or k == len(pieces):
-            before = max(0, start - 1)
-            last = bisect_left(ends, ends[k - 1] + limits.large) + 2
-            yield pieces[before:last], start - before, k - before
-            start, rows = k, 0
-
-
-def _check_share(share: _Share) -> Iterator[dict[str, Any]]:
-    try:
-        for held in Runs(share.pieces, share.start, share.end, share.skip):
-            yield judged(held, share.examples)
-    except ScatteredRunError as error:
-        yield out_of_order(str(error))
-    except TraceError as error:
-        yield failed("", error)
+# -- tables of events -------------------------------------------------------------------------
 
 
 def check_runs(events: DataFrame, *, examples: int = 10) -> DataFrame:
@@ -320,15 +280,14 @@ def check_runs(events: DataFrame, *, examples: int = 10) -> DataFrame:
     Rows may be in any order. All rows of a run go to one task, and have to fit
     in its memory.
     """
-    arrow = arrow_of(OUTCOME)
     columns = [name for name in (*COLUMNS, "lamport") if name in events.columns]
 
     def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (_check_arrived(run, trace, examples) for run, trace in arrived(batches))
-        yield from rows_to_batches(rows, arrow)
+        yield from rows_to_batches(rows, OUTCOME)
 
     sorted_by_run = events.select(columns).repartition("run").sortWithinPartitions("run")
-    return sorted_by_run.mapInArrow(check, OUTCOME)
+    return sorted_by_run.mapInArrow(check, spark_of(OUTCOME))
 
 
 def _check_arrived(run: str, trace: Arrived, examples: int) -> dict[str, Any]:

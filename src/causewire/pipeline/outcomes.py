@@ -18,6 +18,7 @@ from ..trace import TraceError
 __all__ = [
     "OUTCOME",
     "VIOLATION",
+    "detail_of",
     "error_of",
     "failed",
     "judged",
@@ -26,39 +27,51 @@ __all__ = [
     "report_of",
 ]
 
-_MESSAGE = "struct<origin: string, mid: bigint>"
-_LINK = "struct<origin: string, mid: bigint, to: array<string>>"
-_FIELDS = (
-    ("run", "string"),
-    ("process", "string"),
-    ("seq", "bigint"),
-    ("first", _MESSAGE),
-    ("second", _MESSAGE),
-    ("late", "boolean"),
-    ("chain", f"array<{_LINK}>"),
-)
+_MESSAGE = pa.struct([("origin", pa.string()), ("mid", pa.int64())])
+_LINK = pa.struct([*_MESSAGE, ("to", pa.list_(pa.string()))])
 
-VIOLATION = ", ".join(f"{name} {kind}" for name, kind in _FIELDS)
+VIOLATION = pa.schema(
+    [
+        ("run", pa.string()),
+        ("process", pa.string()),
+        ("seq", pa.int64()),
+        ("first", _MESSAGE),
+        ("second", _MESSAGE),
+        ("late", pa.bool_()),
+        ("chain", pa.list_(_LINK)),
+    ]
+)
 """A violation as a row; the fields are those of `check.Violation`."""
 
-_EXAMPLE = f"struct<{', '.join(f'{name}: {kind}' for name, kind in _FIELDS)}>"
-
-_BAD_ROW = (
-    "struct<run: string, process: string, seq: bigint, origin: string, mid: bigint, reason: string>"
+_BAD_ROW = pa.struct(
+    [
+        ("run", pa.string()),
+        ("process", pa.string()),
+        ("seq", pa.int64()),
+        ("origin", pa.string()),
+        ("mid", pa.int64()),
+        ("reason", pa.string()),
+    ]
 )
 
-OUTCOME = (
-    "run string, position bigint, events bigint, messages bigint, processes bigint, "
-    "violations bigint, duplicates bigint, undelivered bigint, bad map<string, bigint>, "
-    f"examples array<{_EXAMPLE}>, bad_rows array<{_BAD_ROW}>, trouble string, detail string"
+_SUMS = ("events", "messages", "processes", "violations", "duplicates", "undelivered")
+
+OUTCOME = pa.schema(
+    [
+        ("run", pa.string()),
+        *((name, pa.int64()) for name in ("position", *_SUMS)),
+        ("bad", pa.map_(pa.string(), pa.int64())),
+        ("examples", pa.list_(pa.struct(VIOLATION))),
+        ("bad_rows", pa.list_(_BAD_ROW)),
+        ("trouble", pa.string()),
+        ("detail", pa.string()),
+    ]
 )
 """A run as a row. `position` is that of its first row, for the order of runs.
 `trouble` is why it could not be checked: `order`, or `error`, which is told in
 `detail` as file, row and reason."""
 
 ORDER, ERROR = "order", "error"
-
-_SUMS = ("events", "messages", "processes", "violations", "duplicates", "undelivered")
 
 
 def outcome(source: Source, examples: int) -> dict[str, Any]:
@@ -114,8 +127,13 @@ def out_of_order(run: str) -> dict[str, Any]:
 
 def failed(run: str, error: TraceError) -> dict[str, Any]:
     """The row of a run that cannot be read, or cannot have happened."""
+    return {"run": run, "trouble": ERROR, "detail": detail_of(error)}
+
+
+def detail_of(error: TraceError) -> str:
+    """An error as one text: file, row and reason."""
     where = "" if error.row is None else str(error.row)
-    return {"run": run, "trouble": ERROR, "detail": f"{error.file}\n{where}\n{error.reason}"}
+    return f"{error.file}\n{where}\n{error.reason}"
 
 
 def error_of(detail: str) -> TraceError:

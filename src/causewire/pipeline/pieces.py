@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from ..check import BadRow, Chunk, Encoder, Run
 from ..check.columns import COLUMNS, values_of
 from ..trace import Event, TraceError, trace_of
-from ..trace.parquet import _DICTIONARIES, _read_group
-from ..trace.reader import BATCH_ROWS, TraceBatch, _check_rows, _ours
+from ..trace.parquet import _DICTIONARIES, _opened, _read_group
+from ..trace.reader import BATCH_ROWS, TraceBatch, _check_codes, _check_rows, _ours
 
 __all__ = ["Held", "Piece", "Region", "Runs", "batches_of", "layout", "names_in", "runs_in"]
 
@@ -83,11 +83,12 @@ def batches_of(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[tupl
                 if file is not None:
                     file.close()
                 opened = piece.file
-                file = pq.ParquetFile(opened, read_dictionary=_DICTIONARIES)
+                file = _opened(Path(opened), _DICTIONARIES)
             present = [name for name in columns if name in file.schema_arrow.names]
             done = 0
             for batch in _read_group(file, Path(opened), piece.group, present, BATCH_ROWS):
                 row = piece.row + done + 1
+                _check_codes(batch, Path(opened), row)
                 batch = _ours(batch, Path(opened), row)
                 _check_rows(batch, Path(opened), row)
                 yield piece.position + done, TraceBatch(opened, row, batch)

@@ -1,11 +1,14 @@
 """Work for executors that is told to them, not sent through a shuffle.
 
-    spread(spark, works, job, "run string, violations bigint")
+    ask(spark, works, job)
 
-is a DataFrame of what `job` gives for each of `works`: a task of its own for
-each, which looks at the one value and returns rows, to which `task` is added, the
-number of the work. A task that is run again, because its executor was lost, does
-the same again.
+is what `job` returns for each of `works`: a task of its own for each, which looks at
+the one value and returns another. `spread_batches` is the same for much data, which
+stays in Spark. A task that is run again, because its executor was lost, does the same
+again.
+
+Answers travel as bytes. Spark would take a table of them apart and put it together
+again, row by row, in a Java machine that needs the cores which the next tasks want.
 """
 
 from __future__ import annotations
@@ -18,30 +21,31 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["arrow_of", "rows_to_batches", "spread", "spread_batches"]
+__all__ = ["arrow_of", "ask", "rows_to_batches", "spark_of", "spread_batches"]
 
+A = TypeVar("A")
 W = TypeVar("W")
 Row = Mapping[str, Any]
 
 _ROWS = 4096
 """Rows of a result that are handed over together."""
 
+_ANSWER = pa.schema([("task", pa.int64()), ("answer", pa.binary())])
 
-def spread(
-    spark: SparkSession,
-    works: Sequence[W],
-    job: Callable[[W], Iterable[Row]],
-    schema: str,
-) -> DataFrame:
+
+def ask(spark: SparkSession, works: Sequence[W], job: Callable[[W], A]) -> list[A]:
     """What `job` returns for each of the works, which are done side by side."""
-    schema = f"task int, {schema}"
-    arrow = arrow_of(schema)
+    if not works:
+        return []
 
     def run(task: int, work: W) -> Iterator[pa.RecordBatch]:
-        return rows_to_batches(({"task": task, **row} for row in job(work)), arrow)
+        yield pa.record_batch([[task], [pickle.dumps(job(work))]], schema=_ANSWER)
 
-    return _spread(spark, works, run, schema)
+    rows = _spread(spark, works, run, spark_of(_ANSWER)).collect()
+    answers = {row.task: row.answer for row in rows}
+    return [pickle.loads(answers[task]) for task in range(len(works))]
 
 
 def spread_batches(
@@ -50,7 +54,7 @@ def spread_batches(
     job: Callable[[W], Iterator[pa.RecordBatch]],
     schema: str,
 ) -> DataFrame:
-    """The same for much data: record batches, and no `task`."""
+    """The record batches that `job` gives for each of the works."""
     return _spread(spark, works, lambda _, work: job(work), schema)
 
 
@@ -58,7 +62,7 @@ def _spread(
     spark: SparkSession,
     works: Sequence[W],
     job: Callable[[int, W], Iterator[pa.RecordBatch]],
-    schema: str,
+    schema: StructType | str,
 ) -> DataFrame:
     told = [pickle.dumps(work) for work in works]  # with the code, once to each executor
 
@@ -68,6 +72,13 @@ def _spread(
                 yield from job(task, pickle.loads(told[task]))
 
     return spark.range(0, len(works), 1, max(1, len(works))).mapInArrow(run, schema)
+
+
+def spark_of(schema: pa.Schema) -> StructType:
+    """A schema of Arrow as one of Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
 
 
 def arrow_of(schema: str) -> pa.Schema:
