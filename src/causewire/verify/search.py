@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from .actor import Move
-from .machine import Found, Machine
+from .machine import Found, Machine, Row
 
 __all__ = ["Exploration", "Watch", "Way", "explore", "shortest", "walk"]
 
@@ -67,7 +68,6 @@ def explore(
     result = Exploration(seen={machine.initial}, depth=0)
     seen = result.seen
     waiting = [machine.initial]
-    expand = _expand_eagerly if machine.eager is not None else _expand
     if memory is not None:
         most = memory // STATE_BYTES
         limit = most if limit is None else min(limit, most)
@@ -84,7 +84,7 @@ def explore(
             del level[-_SLICE:]
         ended: list[int] = []
         special: list[tuple[int, int]] = []
-        result.transitions += expand(machine, states, seen, waiting, ended, special)
+        result.transitions += _expand(machine, states, seen, waiting, ended, special)
         for state, process in special:
             _look(machine, state, process, result)
         result.ends += len(ended)
@@ -102,6 +102,10 @@ def explore(
     return result
 
 
+_OfPhase: TypeAlias = Sequence[tuple[dict[int, Row], int]]
+"""For each process its rows by station, and where that lies in the state."""
+
+
 def _expand(
     machine: Machine,
     states: Iterable[int],
@@ -112,11 +116,15 @@ def _expand(
 ) -> int:
     """Put the successors of `states` that are new into `waiting`; counts transitions."""
     rows, top, mask, hot = machine.rows, machine.top, machine.mask, machine.hot
+    eager = machine.eager is not None
     learn, wait = seen.add, waiting.append
     transitions = 0
     for state in states:
         moves = 0
-        for of_station, shift in rows[state >> top]:
+        of_phase: _OfPhase = rows[state >> top]
+        if eager:
+            of_phase = _first(of_phase, state, mask)
+        for of_station, shift in of_phase:
             inner, single, several, count, ends, _ = of_station[(state >> shift) & mask]
             moves += count
             for change in inner:
@@ -146,54 +154,13 @@ def _expand(
     return transitions
 
 
-def _expand_eagerly(
-    machine: Machine,
-    states: Iterable[int],
-    seen: set[int],
-    waiting: list[int],
-    ended: list[int],
-    special: list[tuple[int, int]],
-) -> int:
-    """The same, where a process may have a move that goes before all others."""
-    rows, top, mask, hot = machine.rows, machine.top, machine.mask, machine.hot
-    learn, wait = seen.add, waiting.append
-    transitions = 0
-    for state in states:
-        moves = 0
-        here = [
-            (of_station[(state >> shift) & mask], shift) for of_station, shift in rows[state >> top]
-        ]
-        for first in here:
-            if first[0][5]:
-                here = [first]
-                break
-        for (inner, single, several, count, ends, _), shift in here:
-            moves += count
-            for change in inner:
-                then = state + change
-                if then not in seen and then & hot:
-                    learn(then)
-                    wait(then)
-            for at, entries in single:
-                other = (state >> at) & mask
-                for change, arrivals in entries:
-                    then = state + change + arrivals[other]
-                    if then not in seen and then & hot:
-                        learn(then)
-                        wait(then)
-            for change, parts in several:
-                then = state + change
-                for at, arrivals in parts:
-                    then += arrivals[(state >> at) & mask]
-                if then not in seen and then & hot:
-                    learn(then)
-                    wait(then)
-            if ends:
-                special.append((state, shift))
-        if not moves:
-            ended.append(state)
-        transitions += moves
-    return transitions
+def _first(of_phase: _OfPhase, state: int, mask: int) -> _OfPhase:
+    """The one process that has a move which goes before all others, or all of them."""
+    for each in of_phase:
+        of_station, shift = each
+        if of_station[(state >> shift) & mask].eager:
+            return (each,)
+    return of_phase
 
 
 def _look(machine: Machine, state: int, shift: int, result: Exploration) -> None:
