@@ -33,7 +33,8 @@ process that talks to one other for a while pays nothing for causality.
             oldest  the number of the first of them
             waiting receivers whose ack is missing for the oldest message in u,
                     if that is a multicast (`unack` of Algorithm 3)
-            sb      send buffer, in causal-send order (line 26), by runs as well
+            sb      send buffer, in causal-send order (line 26): packets that may
+                    leave together are kept together
             p       missing permits (line 23), in `hybrid`
 
 Amortised constant time per copy: u passes each run once.
@@ -49,8 +50,8 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any, Self
 
-from .endpoint import Blocked, Footprint, Wait
-from .hybrid import HybridEndpoint, HybridPeer, Message
+from .endpoint import Blocked, Footprint, Outgoing, Wait
+from .hybrid import HybridEndpoint, Message
 
 __all__ = ["Csps"]
 
@@ -58,32 +59,36 @@ _new = tuple.__new__
 
 
 class Held:
-    """Messages in the send buffer that follow each other, to one process; or one multicast."""
+    """Messages in the send buffer that wait for the same permits, ready to leave.
 
-    __slots__ = ("mid", "payloads", "per", "pids", "to")
+    Either messages to one process each, numbered without a gap, or one multicast.
+    """
+
+    __slots__ = ("mid", "names", "packets", "per")
 
     def __init__(
-        self, per: int, mid: int, to: str | tuple[str, ...], pids: tuple[int, ...], payloads: Any
+        self, per: int, mid: int, packets: list[Outgoing], names: tuple[str, ...] | None = None
     ) -> None:
         self.per = per
         """They may leave when the permits before this index are there."""
         self.mid = mid
         """The first of them."""
-        self.to = to
-        self.pids = pids
-        """The predecessor of the first, at each receiver."""
-        self.payloads: list[Any] = payloads
+        self.packets = packets
+        """All flagged: none but the first can be alone when it leaves."""
+        self.names = names
+        """The receivers, if it is a multicast."""
 
     def copy(self) -> Held:
-        return Held(self.per, self.mid, self.to, self.pids, self.payloads.copy())
+        return Held(self.per, self.mid, self.packets.copy(), self.names)
 
     def messages(self) -> Iterator[tuple[int, Any, tuple[tuple[str, int], ...]]]:
         """Each with its number, its payload, and for each receiver its predecessor there."""
-        names = (self.to,) if isinstance(self.to, str) else self.to
-        copies = tuple(zip(names, self.pids, strict=True))
-        for mid, payload in enumerate(self.payloads, self.mid):
-            yield mid, payload, copies
-            copies = tuple([(name, mid) for name in names])
+        if self.names is None:
+            for to, message in self.packets:
+                yield message[1], message[3], ((to, message[2]),)
+        else:
+            payload = self.packets[0][1][3] if self.packets else None
+            yield self.mid, payload, tuple([(to, message[2]) for to, message in self.packets])
 
 
 class Csps(HybridEndpoint):
@@ -109,10 +114,11 @@ class Csps(HybridEndpoint):
         if self._missing.at:
             per = self._missing.next
             buffer = self._send_buffer
-            if buffer and buffer[-1].to == to and buffer[-1].per == per:
-                buffer[-1].payloads.append(payload)
+            packet = (to, _new(Message, ("msg", mid, pid, payload, True)))
+            if buffer and buffer[-1].per == per and buffer[-1].names is None:
+                buffer[-1].packets.append(packet)
             else:
-                buffer.append(Held(per, mid, to, (pid,), [payload]))
+                buffer.append(Held(per, mid, [packet]))
             self._held += 1
             return mid
         if self._oldest == mid:
@@ -131,12 +137,12 @@ class Csps(HybridEndpoint):
         return mid
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        pids = []
+        packets: list[Outgoing] = []
         for name in names:
             peer = self._peers.get(name) or self._peer(name)
-            pids.append(peer.sent)
+            packets.append((name, _new(Message, ("msg", mid, peer.sent, payload, True))))
             peer.sent = mid
-        self._send_buffer.append(Held(self._missing.next, mid, names, tuple(pids), [payload]))
+        self._send_buffer.append(Held(self._missing.next, mid, packets, names))
         self._held += 1
         self._permits_came()
 
@@ -144,41 +150,43 @@ class Csps(HybridEndpoint):
         buffer = self._send_buffer
         while buffer and buffer[0].per <= self._missing.first:
             held = buffer.popleft()
-            self._held -= len(held.payloads)
+            self._held -= len(held.packets) if held.names is None else 1
             self._release(held)
 
     def _release(self, held: Held) -> None:
-        to, mid = held.to, held.mid
-        unacked = self._unacked
-        if not unacked:
-            unacked.append(to)
-        elif to.__class__ is tuple or unacked[-1] != to:
-            unacked.append(to)
-            self._ends.append(mid)
-        if isinstance(to, str):
-            self._release_run(held, self._peers[to], to)
+        """Put what was held on the network, and into u."""
+        if held.names is None:
+            self._release_each(held)
             return
-        for name, pid in zip(to, held.pids, strict=True):
-            message = _new(Message, ("msg", mid, pid, held.payloads[0], True))
-            self._peers[name].flight[mid] = message
-            self._packets.append((name, message))
-        if self._oldest == mid:
+        if self._unacked:
+            self._ends.append(held.mid)
+        self._unacked.append(held.names)
+        for to, message in held.packets:
+            self._peers[to].flight[held.mid] = message
+        self._packets += held.packets
+        if self._oldest == held.mid:
             self._slide()
 
-    def _release_run(self, held: Held, peer: HybridPeer, to: str) -> None:
-        """All but the first message, at least, are flagged: they are not alone."""
-        mid, payloads = held.mid, held.payloads
-        flag = self._oldest != mid
-        if not flag:
-            peer.granted = mid
-        messages = [_new(Message, ("msg", mid, held.pids[0], payloads[0], flag))]
-        if len(payloads) > 1:
-            messages += [
-                _new(Message, ("msg", k + 1, k, payload, True))
-                for k, payload in enumerate(payloads[1:], mid)
-            ]
-        peer.flight.update([(message[1], message) for message in messages])
-        self._packets += [(to, message) for message in messages]
+    def _release_each(self, held: Held) -> None:
+        """Messages to one process each: what goes to the same one is a run in u."""
+        packets, peers = held.packets, self._peers
+        if self._oldest == held.mid:
+            to, first = packets[0]
+            packets[0] = (to, _new(Message, (*first[:4], False)))
+            peers[to].granted = held.mid
+        unacked, ends = self._unacked, self._ends
+        last = unacked[-1] if unacked else None
+        flight = peers[last].flight if isinstance(last, str) else {}
+        for to, message in packets:
+            mid = message[1]
+            if to != last:
+                if last is not None:
+                    ends.append(mid)
+                unacked.append(to)
+                last = to
+                flight = peers[to].flight
+            flight[mid] = message
+        self._packets += packets
 
     def _acks_came(self, source: str) -> None:
         # An ack covers what is oldest to its sender, so the oldest of all, if
@@ -249,7 +257,7 @@ class Csps(HybridEndpoint):
     def footprint(self) -> Footprint:
         state, packet = super().footprint()
         receivers = sum(1 + (1 if isinstance(to, str) else len(to)) for to in self._unacked)
-        held = sum(2 + 2 * len(held.pids) for held in self._send_buffer)
+        held = sum(2 + 2 * len(held.packets) for held in self._send_buffer)
         return Footprint(state + 1 + receivers + len(self._waiting) + held, packet)
 
     # -- as a value -----------------------------------------------------------
