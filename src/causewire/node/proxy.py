@@ -52,22 +52,35 @@ class Proxy:
 
     async def start(self) -> None:
         """Open the sockets."""
-        loop = asyncio.get_running_loop()
         for pair in permutations(self.places, 2):
-            sock = self._sockets[pair] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            sock.setblocking(False)
-            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-                sock.setsockopt(socket.SOL_SOCKET, option, 4 << 20)
-            sock.bind(("127.0.0.1", 0))
-            loop.add_reader(sock, self._readable, *pair, sock)
+            self._open(*pair)
+
+    def _open(self, source: str, target: str) -> None:
+        sock = self._sockets[source, target] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setblocking(False)
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, 4 << 20)
+        sock.bind(("127.0.0.1", 0))
+        loop = asyncio.get_running_loop()
+        loop.add_reader(sock, self._readable, source, target, sock)
 
     def stop(self) -> None:
         """Close the sockets."""
-        loop = asyncio.get_running_loop()
         for sock in self._sockets.values():
-            loop.remove_reader(sock)
-            sock.close()
+            self._close(sock)
         self._sockets = {}
+
+    def _close(self, sock: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(sock)
+        sock.close()
+
+    def move(self, name: str) -> None:
+        """Let a process be seen at other addresses, by everybody; the old ones are dead."""
+        for source, target in list(self._sockets):
+            if target == name:
+                old = self._sockets.pop((source, target))
+                self._open(source, target)  # while the old port is taken: so it is another
+                self._close(old)
 
     def address(self, source: str, target: str) -> Address:
         """Where one process finds another."""
