@@ -6,13 +6,15 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test test-spark lint bench soak fuzz clean
+.PHONY: help demo test test-spark lint docs bench verified soak fuzz clean
 help:
 	@echo "make demo    see causality break, hold, and why"
 	@echo "make test    the tests, in minutes"
 	@echo "make test-spark  the part of them that runs on Spark"
 	@echo "make lint    ruff, mypy --strict, import directions"
+	@echo "make docs    the documentation as a site, out/site/index.html"
 	@echo "make bench   the benchmarks, as ratios"
+	@echo "make verified    every model check of docs/verification.md again (hours of CPU time)"
 	@echo "make soak    100,000 seeded runs for every protocol (minutes on two cores)"
 	@echo "make fuzz    100,000 random traces against the brute-force check; every decoder"
 	@echo "             with Atheris, for FUZZ_SECONDS=60 each"
@@ -43,6 +45,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "see out/site/index.html"
+
 bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/sim.py
@@ -51,6 +58,9 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/pipeline.py
+
+verified: $(STAMP)
+	$(BIN)/python benchmarks/verified.py
 
 soak: $(STAMP)
 	$(BIN)/python benchmarks/soak.py --runs 100000
