@@ -7,7 +7,8 @@
 Traces are made here, causally ordered, in the order of their Lamport times, and
 written as the package writes them. Three tables:
 
-**Shapes.** For each trace, and on each number of cores, a fresh Spark session:
+**Shapes.** For each trace, and on each number of cores, a fresh Spark session, to
+which the machine lends no more than these (the driver and Java included):
 
     M/s        million events checked in a second, the session being warm
     local      the same by `causewire.check` in one process, from the same files
@@ -20,7 +21,7 @@ written as the package writes them. Three tables:
     reading    reading and decoding columns (one process, from files, less that)
     other      the rest: Spark's scheduling, Python workers, idle cores at the end
     start-up   seconds for the session and the first Python worker, once
-    shuffled   bytes that went through a shuffle: what tasks are told, no events
+    shuffled   bytes that went through a shuffle: none
 
 **Scan.** One long run, n = 100, cut into k segments, in one process: the slowest
 segment of each pass, also times k relative to one kernel for all, and the walk from
@@ -41,7 +42,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -242,25 +242,18 @@ def in_python(processes: int) -> float:
 # -- Spark, in a process of its own -----------------------------------------------------------
 
 
-class Memory(threading.Thread):
+def most_memory() -> int:
     """The most memory that a Python worker below this process ever had."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.most = 0
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            for pid in _below(os.getpid()):
-                try:
-                    about = Path(f"/proc/{pid}/status").read_text()
-                    if "python" in Path(f"/proc/{pid}/cmdline").read_text():
-                        line = next(x for x in about.splitlines() if x.startswith("VmHWM"))
-                        self.most = max(self.most, int(line.split()[1]) * 1024)
-                except (OSError, StopIteration):
-                    continue
-            time.sleep(0.1)
+    most = 0
+    for pid in _below(os.getpid()):
+        try:
+            about = Path(f"/proc/{pid}/status").read_text()
+            if "python" in Path(f"/proc/{pid}/cmdline").read_text():
+                line = next(x for x in about.splitlines() if x.startswith("VmHWM"))
+                most = max(most, int(line.split()[1]) * 1024)
+        except (OSError, StopIteration):
+            continue
+    return most
 
 
 def _below(pid: int) -> list[int]:
@@ -280,7 +273,7 @@ def _below(pid: int) -> list[int]:
 
 def on_spark(folder: Path, cores: int, repetitions: int) -> dict[str, Any]:
     """Check on so many cores; called in a process of its own."""
-    memory = Memory()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])  # Java, too, has no more
     start = time.perf_counter()
     from causewire.pipeline import session
     from causewire.pipeline.check import check_paths
@@ -298,11 +291,12 @@ def on_spark(folder: Path, cores: int, repetitions: int) -> dict[str, Any]:
             seconds.append(time.perf_counter() - start)
             shuffled = sum(e.totalShuffleWrite() for e in _list(store)) - before
         assert report.ordered
+        memory = most_memory()
     return {
         "seconds": min(seconds[1:]),
         "first": seconds[0],
         "start": begun,
-        "memory": memory.most,
+        "memory": memory,
         "shuffled": shuffled,
         "events": report.events,
     }

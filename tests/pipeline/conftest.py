@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline, and a cluster for those that ask."""
+"""One Spark session for all tests of the pipeline; a cluster, a server, for those that ask."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,53 +46,19 @@ class Cluster:
 
     def __init__(self, place: Path, workers: int = 2) -> None:
         self.place = place
-        self.environment = os.environ | {
-            "JAVA_HOME": str(make_java_home(place)),
-            "JAVA_TOOL_OPTIONS": QUICK,
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_DIRS": str(place / "local"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_WORKER_DIR": str(place / "work"),
-            "TMPDIR": str(place / "tmp"),
-        }
-        (place / "tmp").mkdir()
+        self.environment = _environment(place) | {"SPARK_WORKER_DIR": str(place / "work")}
         self._processes: list[subprocess.Popen[bytes]] = []
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = _free_port()
         self.master = f"spark://127.0.0.1:{port}"
         self._launch("master.Master", "--port", str(port))
-        self._await(port)
+        _await(port, self._processes[0])
         for _ in range(workers):
             self.add_worker()
 
     def _launch(self, name: str, *arguments: str) -> None:
-        import pyspark
-
-        log = (self.place / f"{name}-{len(self._processes)}.log").open("wb")
-        command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
-        command += [f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0"]
-        with log:
-            process = subprocess.Popen(
-                [*command, *arguments],
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._processes.append(process)
-
-    def _await(self, port: int) -> None:
-        end = time.monotonic() + 120
-        while time.monotonic() < end:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                return
-            except OSError:
-                assert self._processes[0].poll() is None, "the master died"
-                time.sleep(0.1)
-        raise AssertionError("the master did not start")
+        command = [f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0"]
+        log = self.place / f"{name}-{len(self._processes)}.log"
+        self._processes.append(_launch([*command, *arguments], self.environment, log))
 
     def add_worker(self) -> None:
         self._launch("worker.Worker", "--cores", "1", "--memory", "1g", self.master)
@@ -118,6 +84,56 @@ class Cluster:
             _kill(self._processes.pop())
 
 
+def _environment(place: Path) -> dict[str, str]:
+    """For a Java machine of Spark that keeps to loopback and to this directory."""
+    (place / "tmp").mkdir()
+    return os.environ | {
+        "JAVA_HOME": str(make_java_home(place)),
+        "JAVA_TOOL_OPTIONS": QUICK,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_DIRS": str(place / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TMPDIR": str(place / "tmp"),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _launch(
+    command: Sequence[str], environment: Mapping[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    """Start a class of Spark."""
+    import pyspark
+
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            [Path(pyspark.__file__).parent / "bin" / "spark-class", *command],
+            env=environment,
+            cwd=log.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+
+
+def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until somebody listens."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            assert process.poll() is None, "it died"
+            time.sleep(0.1)
+    raise AssertionError("it did not start")
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """A process that we started, with what it started itself."""
     with contextlib.suppress(ProcessLookupError):
@@ -133,10 +149,33 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.close()
 
 
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[str]:
+    """The address of a server of Spark Connect with three cores, as PySpark brings it."""
+    port = _free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.shuffle.partitions": "3",
+        "spark.ui.enabled": "false",
+    }
+    command = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[3]"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    command += ["spark-internal"]
+    server = _launch(command, _environment(tmp_path), tmp_path / "server.log")
+    try:
+        _await(port, server)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        _kill(server)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several test processes, all tests that need Spark go to one of them."""
     here = Path(__file__).parent
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if here in item.path.parents and {"spark", "cluster"} & set(fixtures):
+        if here in item.path.parents and {"spark", "cluster", "connect"} & set(fixtures):
             item.add_marker(pytest.mark.xdist_group("spark"))

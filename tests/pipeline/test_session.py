@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -117,6 +118,23 @@ def test_an_unreachable_master(master: str, said: str, monkeypatch: pytest.Monke
         pass
     assert str(error.value).startswith(said)
     assert time.monotonic() - begin < 5
+
+
+def test_connect_without_what_it_needs(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "sys.modules['grpc'] = None\n"
+        "from causewire.pipeline import session\n"
+        "with session(sys.argv[1]): pass\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        master = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, program, master], capture_output=True, text=True, check=False
+        )
+    said = f'{master} is Spark Connect, which is not installed: pip install "causewire[connect]"'
+    assert done.stderr.splitlines()[-1].endswith(f"PipelineError: {said}")
 
 
 def test_reasons_are_one_line() -> None:

@@ -45,7 +45,7 @@ from .java import make_java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DEFAULT_MASTER", "code_digest", "parallelism", "session"]
+__all__ = ["DEFAULT_MASTER", "code_digest", "is_connect", "parallelism", "session"]
 
 DEFAULT_MASTER = "local[*]"
 
@@ -95,8 +95,11 @@ def session(
 
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at a time."""
-    if _is_connect(spark):
-        return int(spark.conf.get("spark.default.parallelism", None) or 2)
+    if is_connect(spark):  # which does not tell, but shares out a range by it
+        from pyspark.sql import functions as f
+
+        parts = spark.range(1 << 16).select(f.spark_partition_id().alias("part"))
+        return int(parts.agg(f.max("part")).collect()[0][0]) + 1
     return int(spark.sparkContext.defaultParallelism)
 
 
@@ -113,7 +116,7 @@ def _running(master: str | None) -> SparkSession | None:
     if spark is None:
         return None
     if master is not None:
-        current = _started_with or ("" if _is_connect(spark) else spark.sparkContext.master)
+        current = _started_with or ("" if is_connect(spark) else spark.sparkContext.master)
         if current != master:
             raise PipelineError(f"this program has a Spark session on {current} already")
     return spark
@@ -146,8 +149,10 @@ def _start(master: str, memory: str | None, place: Path, config: dict[str, str])
     os.environ.update({key: value for key, value in environment.items() if value})
     try:
         spark: SparkSession = builder.getOrCreate()
-    except ImportError as error:
-        raise PipelineError(f"Spark Connect is not installed: {error}") from None
+    except ImportError:
+        raise PipelineError(
+            f'{master} is Spark Connect, which is not installed: pip install "causewire[connect]"'
+        ) from None
     except Exception as error:  # Py4J, gRPC and the JVM raise what they like
         said = reason(error)
         if "JAVA_GATEWAY_EXITED" in said:
@@ -319,7 +324,7 @@ def _ship(spark: SparkSession, master: str, place: Path) -> None:
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
             for source in sorted(_PACKAGE.rglob("*.py")):
                 file.write(source, Path("causewire") / source.relative_to(_PACKAGE))
-        if _is_connect(spark):
+        if is_connect(spark):
             spark.addArtifacts(str(archive), pyfile=True)
         else:
             spark.sparkContext.addPyFile(str(archive))
@@ -327,5 +332,6 @@ def _ship(spark: SparkSession, master: str, place: Path) -> None:
         raise PipelineError(f"{master} does not run Python tasks: {reason(error)}") from None
 
 
-def _is_connect(spark: SparkSession) -> bool:
+def is_connect(spark: SparkSession) -> bool:
+    """Whether Java, and the context, are somewhere else."""
     return type(spark).__module__.startswith("pyspark.sql.connect")

@@ -13,6 +13,7 @@ again, row by row, in a Java machine that needs the cores which the next tasks w
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["arrow_of", "ask", "rows_to_batches", "spark_of", "spread_batches"]
+__all__ = ["arrow_of", "ask", "rows_to_batches", "settle", "spark_of", "spread_batches"]
 
 A = TypeVar("A")
 W = TypeVar("W")
@@ -70,8 +71,27 @@ def _spread(
         for batch in batches:
             for task in batch["id"].to_pylist():
                 yield from job(task, pickle.loads(told[task]))
+        settle()
 
     return spark.range(0, len(works), 1, max(1, len(works))).mapInArrow(run, schema)
+
+
+_settled = False
+"""Of a Python worker: whether it has everything loaded."""
+
+
+def settle() -> None:
+    """To be called when a task ends: makes the way to the next one short.
+
+    PySpark looks for garbage after each task, among all that the worker has loaded:
+    with Numba and Arrow that takes as long as many a task. What there is after the
+    first stays, and need not be looked at again.
+    """
+    global _settled
+    if not _settled:
+        _settled = True
+        gc.collect()
+        gc.freeze()
 
 
 def spark_of(schema: pa.Schema) -> StructType:

@@ -34,8 +34,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..trace import NAMES, Event
+from .errors import PipelineError
 from .live import LiveRun, LiveViolation, Told, Window
-from .session import parallelism
+from .session import is_connect, parallelism
 from .sources import register
 
 if TYPE_CHECKING:
@@ -208,8 +209,11 @@ def watch(
 
     `every` is the time between batches in seconds. With `once`, what is there is
     taken, and the query ends by itself; a later one goes on from there, with the
-    rows that wait for what may still come.
+    rows that wait for what may still come. Over Spark Connect tables are written where
+    the server is, and nobody can be told.
     """
+    if tell is not None and is_connect(spark):
+        raise PipelineError("Spark Connect cannot tell what a watch finds: use another --master")
     register(spark)
     out = Path(out)
     stream = spark.readStream.format("causewire").option("show", "all").load(os.fspath(source))

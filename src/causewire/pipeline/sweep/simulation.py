@@ -14,6 +14,7 @@ from ...sim import Config, simulate
 from ...trace import TraceError
 from ...trace.parquet import ParquetDirectoryWriter
 from ..errors import PipelineError
+from ..tasks import settle
 from . import results
 from .experiment import Run
 from .journal import Journal, JournalWriter
@@ -112,6 +113,7 @@ def _simulator(
         finally:
             if desk:
                 desk.close()
+        settle()
 
     return simulate_batches
 
