@@ -7,10 +7,13 @@ how many it has taken shows in what is left. Bytes are counted by batch.
 from __future__ import annotations
 
 from collections import deque
+from operator import itemgetter
 
 from ..core.endpoint import Delivery
 
 __all__ = ["Inbox"]
+
+_payload = itemgetter(2)
 
 
 class Inbox:
@@ -32,7 +35,7 @@ class Inbox:
         """Add a batch."""
         self.messages += deliveries
         self._put += len(deliveries)
-        size = sum([len(delivery[2]) for delivery in deliveries])
+        size = sum(map(len, map(_payload, deliveries)))
         self._bytes += size
         self._batches.append((self._put, size))
 

@@ -367,10 +367,11 @@ class Transport(Peers):
         self.admit()
         while packets := self.carrier.take_packets():
             first = packets[0][0]
-            some = [packet for alias, packet in packets if alias == first]
-            if len(some) == len(packets):
-                self._dispatch(self.by_alias[first], some)
-                continue
+            if packets[-1][0] == first:
+                some = [packet for alias, packet in packets if alias == first]
+                if len(some) == len(packets):
+                    self._dispatch(self.by_alias[first], some)
+                    continue
             by_alias: defaultdict[str, list[Packet]] = defaultdict(list)
             for alias, packet in packets:
                 by_alias[alias].append(packet)
