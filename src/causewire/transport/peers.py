@@ -29,6 +29,7 @@ from .recovery import Sent
 from .seal import Sealer
 from .session import Session
 from .stats import Stats
+from .timers import Timers
 from .varint import MalformedError
 
 __all__ = ["Peer", "Peers", "check_name"]
@@ -109,8 +110,7 @@ class Peers(ABC):
         """Sessions that may have something to send."""
         self.greetings: list[tuple[bytes, Address]] = []
         """Greetings to be sent."""
-        self.timers: list[tuple[float, int, Peer]] = []
-        self._timer_number = 0
+        self.timers = Timers()
         self._permits = permits
         self._sealer = sealer
         self._floors: dict[str, int] = {}
@@ -337,6 +337,12 @@ class Peers(ABC):
 
     # -- time -----------------------------------------------------------------
 
+    def arm(self, peer: Peer) -> None:
+        """See to it that somebody looks after this peer in time."""
+        when = self._deadline(peer)
+        if when is not None:
+            self.timers.arm(peer, when)
+
     def _deadline(self, peer: Peer) -> float | None:
         """When this peer wants to be looked after."""
         session, config = peer.session, self.config
@@ -391,10 +397,6 @@ class Peers(ABC):
         session.address = address
         self.peers[session.name].address = address
         self.events.append(PeerMoved(session.name, address))
-
-    @abstractmethod
-    def arm(self, peer: Peer) -> None:
-        """See to it that somebody looks after this peer in time."""
 
 
 def _local(address: Address) -> bool:

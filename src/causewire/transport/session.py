@@ -155,7 +155,7 @@ class Session:
         """Since when it owes an answer, if it does."""
         self.silent = False
         self.progress: tuple[int, int, float, float] | None = None
-        """For `watch`: how far both chains had come, and since when."""
+        """For `Watch`: how far both chains had come, and since when."""
 
     # -- beginning and end ----------------------------------------------------
 

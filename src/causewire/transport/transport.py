@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from heapq import heappop, heappush
 from typing import Any, Protocol
 
 from ..core.endpoint import (
@@ -51,11 +50,11 @@ from .heads import HEAD, SESSION
 from .inbox import Inbox
 from .ledger import Ledger
 from .link import Link
-from .peers import Peer, Peers, check_name
+from .peers import Peers, check_name
 from .seal import sealer
 from .session import Session
 from .varint import LARGEST, MalformedError
-from .watch import Reason, culprits, reasons, watch
+from .watch import Reason, Watch, culprits, reasons
 
 __all__ = ["NATIVE", "Observer", "Transport"]
 
@@ -113,8 +112,8 @@ class Transport(Peers):
         """What arrived from all peers and waits."""
         self._linked = not self.carrier.forgets
         self._tick_at: float | None = None
+        self._watch = Watch(self.config.blocked_after)
         self._watch_at: float | None = None
-        self._told_blocked: set[tuple[str, str]] = set()
 
     # -- what the application asks for ----------------------------------------
 
@@ -462,10 +461,8 @@ class Transport(Peers):
 
     def next_timer(self) -> float | None:
         """When to call `timer_fired`."""
-        times = [when for when in (self._tick_at, self._watch_at) if when is not None]
-        if self.timers:
-            times.append(self.timers[0][0])
-        return min(times, default=None)
+        times = (self._tick_at, self._watch_at, self.timers.first)
+        return min([when for when in times if when is not None], default=None)
 
     def timer_fired(self, now: float) -> None:
         """Some time is over."""
@@ -474,38 +471,19 @@ class Transport(Peers):
             self.carrier.tick()
         if self._watch_at is not None and self._watch_at <= now:
             self._watch_at = None
-            self._watch(now)
-        timers = self.timers
-        while timers and timers[0][0] <= now:
-            when, _, peer = heappop(timers)
-            if when != peer.armed:
-                continue
-            peer.armed = None
+            self._look_around(now)
+        for peer in self.timers.due(now):
             self._look_after(peer, now)
             self.arm(peer)
 
-    def _watch(self, now: float) -> None:
-        for session in self.live.values():
-            watch(session, now)
-        late = self.config.blocked_after
-        for reason in self.blocked(now):
-            if reason.seconds < late:
-                self._told_blocked.discard(reason.key)
-            elif reason.key not in self._told_blocked:
-                self._told_blocked.add(reason.key)
-                self.events.append(MessageBlocked(reason))
-            for session in self.live.values():
-                if session.name in reason.permits and session.established:
-                    session.control_due = session.why_due = True
-                    self.active[session] = None
-
-    def arm(self, peer: Peer) -> None:
-        """See to it that somebody looks after this peer in time."""
-        when = self._deadline(peer)
-        if when is not None and (peer.armed is None or when < peer.armed):
-            peer.armed = when
-            self._timer_number += 1
-            heappush(self.timers, (when, self._timer_number, peer))
+    def _look_around(self, now: float) -> None:
+        """Tell what is stuck, and ask those whose permits are missing why they are."""
+        news, missing = self._watch.look(self.live.values(), now, self.stalled)
+        self.events += map(MessageBlocked, news)
+        for session in missing:
+            if session.established:
+                session.control_due = session.why_due = True
+                self.active[session] = None
 
 
 def _carrier(protocol: str, me: str, peers: Iterable[str], options: dict[str, Any]) -> Carrier:

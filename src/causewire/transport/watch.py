@@ -15,18 +15,18 @@ A peer whose permits are missing does not delay them for fun: it waits for acks 
 others. It is asked (`why`), and what it answers is part of the reason here, so that
 the culprit is named also where nobody talks to him.
 
-Times are those of looks (`watch`), some of which have been: so they are lower bounds.
+Times are those of looks (`Watch`), some of which have been: so they are lower bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = ["Reason", "culprits", "reasons", "watch"]
+__all__ = ["Reason", "Watch", "culprits", "reasons"]
 
 
 class Reason(NamedTuple):
@@ -52,8 +52,35 @@ class Reason(NamedTuple):
         return self.why
 
 
-def watch(session: Session, now: float) -> None:
-    """Note how far a session has got."""
+class Watch:
+    """Looks at all sessions now and then, and tells what has been stuck for long, once."""
+
+    __slots__ = ("_late", "_told")
+
+    def __init__(self, late: float) -> None:
+        self._late = late
+        self._told: set[tuple[str, str]] = set()
+
+    def look(
+        self, sessions: Collection[Session], now: float, stalled: bool
+    ) -> tuple[list[Reason], list[Session]]:
+        """What is stuck for long and was not yet told, and whose permits are missing."""
+        for session in sessions:
+            _note(session, now)
+        news: list[Reason] = []
+        missing: set[str] = set()
+        for reason in reasons(sessions, now, stalled):
+            missing.update(reason.permits)
+            if reason.seconds < self._late:
+                self._told.discard(reason.key)
+            elif reason.key not in self._told:
+                self._told.add(reason.key)
+                news.append(reason)
+        return news, [session for session in sessions if session.name in missing]
+
+
+def _note(session: Session, now: float) -> None:
+    """How far has this session got?"""
     released, tail = session.outbound.released, session.inbound.tail
     old = session.progress
     if old is None:
