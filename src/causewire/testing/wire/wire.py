@@ -305,9 +305,13 @@ class Wire:
         return self.judge.settle(self.hosts.values(), self.now)
 
     def _at_rest(self) -> bool:
-        return all(
-            host.to_send == 0 and host.transport.idle and not host.transport.queue
-            for host in self.hosts.values()
+        """Nobody has anything to do, and what the dead left behind is cleared away as well."""
+        transports = [host.transport for host in self.hosts.values()]
+        return not any(host.to_send for host in self.hosts.values()) and all(
+            transport.idle
+            and not transport.queue
+            and not any(session.inbound.messages for session in transport.live.values())
+            for transport in transports
         )
 
 
