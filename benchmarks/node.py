@@ -109,9 +109,9 @@ def node_work(
                     await node.add_peer(f"n{k}", tuple(place))
             while len(node.peers_up()) < len(places) - 1:
                 await asyncio.sleep(0.01)
-            result: Result = {"cpu_before": _cpu()}
             names = [f"n{k}" for k in sends]
             choose = random.Random(me).choices(names, k=count) if names else []
+            result: Result = {"cpu_before": _cpu()}
             start = time.monotonic()
 
             async def send() -> None:
@@ -425,7 +425,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     shapes = ["one way", "both ways", "all to all"]
-    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--messages", type=int, default=800_000)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6.0, help="for each delay")
     parser.add_argument("--only", nargs="+", choices=[*shapes, "latency", "distance"])
