@@ -154,7 +154,8 @@ class Sps(HybridEndpoint):
         if not self._held:
             self._m1 = self._m2 = mid
         self._held += len(held.pids)
-        self._permits_came()
+        if self._m2 == mid:  # else one before it waits, and this for as many permits at least
+            self._permits_came()
 
     # -- releases: lines 25-47 and 88-100 -------------------------------------
 
