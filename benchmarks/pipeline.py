@@ -8,7 +8,7 @@ Traces are made here, causally ordered, in the order of their Lamport times, and
 written as the package writes them. Three tables:
 
 **Shapes.** For each trace, and on each number of cores, a fresh Spark session, to
-which the machine lends no more than these (the driver and Java included):
+which the machine lends no more than these (driver and Java included; not with --free):
 
     M/s        million events checked in a second, the session being warm
     local      the same by `causewire.check` in one process, from the same files
@@ -271,9 +271,10 @@ def _below(pid: int) -> list[int]:
     return found
 
 
-def on_spark(folder: Path, cores: int, repetitions: int) -> dict[str, Any]:
+def on_spark(folder: Path, cores: int, repetitions: int, *, free: bool) -> dict[str, Any]:
     """Check on so many cores; called in a process of its own."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])  # Java, too, has no more
+    if not free:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     start = time.perf_counter()
     from causewire.pipeline import session
     from causewire.pipeline.check import check_paths
@@ -313,9 +314,11 @@ def _warm(batches: Any) -> Any:
     yield from batches
 
 
-def spark_apart(folder: Path, cores: int, repetitions: int) -> dict[str, Any]:
+def spark_apart(folder: Path, cores: int, repetitions: int, *, free: bool) -> dict[str, Any]:
     """The same in another process, so that nothing is left of it."""
     command = [sys.executable, __file__, "--apart", str(folder), str(cores), str(repetitions)]
+    if free:
+        command.append("--free")
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     if told.returncode:
         sys.exit(told.stderr[-2000:])
@@ -326,7 +329,9 @@ def spark_apart(folder: Path, cores: int, repetitions: int) -> dict[str, Any]:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def shapes_table(folder: Path, shapes: list[Shape], cores: list[int], repetitions: int) -> None:
+def shapes_table(
+    folder: Path, shapes: list[Shape], cores: list[int], repetitions: int, *, free: bool
+) -> None:
     print(
         f"{'trace':>28} {'cores':>5} {'M/s':>7} {'local':>7} {'x python':>8} {'x 1 core':>8} "
         f"{'linear':>6} {'task MB':>7} {'kernel':>6} {'reading':>7} {'other':>6} {'start-up':>8} "
@@ -342,7 +347,7 @@ def shapes_table(folder: Path, shapes: list[Shape], cores: list[int], repetition
         python[n] = python.get(n) or in_python(n)
         one: float | None = None
         for many in cores:
-            told = spark_apart(place, many, repetitions)
+            told = spark_apart(place, many, repetitions, free=free)
             seconds = told["seconds"]
             one = one or seconds
             base = bases.setdefault((n, shape.runs, many), seconds / shape.events)
@@ -491,12 +496,16 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=2)
     parser.add_argument("--only", choices=("shapes", "scan", "planted"))
     parser.add_argument("--full", action="store_true", help="with 100 million events")
+    parser.add_argument(
+        "--free", action="store_true", help="let the driver and Java use all cores of the machine"
+    )
     parser.add_argument("--folder", help="where traces go; default: a temporary directory")
     parser.add_argument("--apart", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.apart:
         folder, cores, repetitions = options.apart
-        print(json.dumps(on_spark(Path(folder), int(cores), int(repetitions))))
+        told = on_spark(Path(folder), int(cores), int(repetitions), free=options.free)
+        print(json.dumps(told))
         return
     events = sorted({*options.events, *([100_000_000] if options.full else [])})
     shapes = [Shape(n, many) for n in options.processes for many in events]
@@ -507,7 +516,7 @@ def main() -> None:
         if options.only in (None, "shapes"):
             write(folder / "small", Shape(10, 10_000))
             in_process(folder / "small", 1)  # compile everything
-            shapes_table(folder, shapes, options.cores, options.repetitions)
+            shapes_table(folder, shapes, options.cores, options.repetitions, free=options.free)
         if options.only in (None, "scan"):
             scan_table(folder, min(max(events), 20_000_000), options.segments)
         if options.only in (None, "planted"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from itertools import pairwise
@@ -22,6 +23,7 @@ from causewire.pipeline.large import check_large
 from causewire.pipeline.limits import Limits, Shape, choose
 from causewire.pipeline.outcomes import report_of
 from causewire.pipeline.pieces import Runs, layout
+from causewire.pipeline.tasks import ask
 from causewire.trace import Event, TraceError, arrow_schema, write_trace
 
 SMALL = Limits(large=300, wide=16, segment=50, longest=200, share=100, enough=200)
@@ -219,6 +221,14 @@ def test_long_and_small_runs_together(spark, tmp_path):
     assert check_paths([path], limits=SMALL) == check(str(path))
 
 
+def test_answers_are_in_the_order_of_the_works_and_workers_settle(spark):
+    works = [5, 3, 4, 1]
+    assert ask(spark, works, abs) == works
+    assert ask(spark, [], abs) == []
+    (frozen,) = ask(spark, [None], lambda _: gc.get_freeze_count())
+    assert frozen > 0
+
+
 def test_how_a_run_is_shared_out():
     limits = Limits()
     assert choose(10**8, 100, 2, limits) == Shape(1, 1)
@@ -292,6 +302,21 @@ def test_a_trace_that_cannot_be_read_is_named(spark, tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"run": "r"}\n')
     with pytest.raises(TraceError, match=r"bad\.jsonl: row 1: has no process"):
         check_paths([tmp_path])
+
+
+def test_a_bit_that_flipped_is_found_by_its_checksum(spark, tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "run.parquet"
+    write_trace(path, long_run(3))
+    with pq.ParquetFile(path) as file:
+        column = file.metadata.row_group(0).column(2)  # seq
+    data = bytearray(path.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    path.write_bytes(data)
+    for limits in (Limits(), SMALL):
+        with pytest.raises(TraceError, match=r"run\.parquet.*damaged"):
+            check_paths([path], limits=limits)
 
 
 def test_a_cycle_is_named(spark, tmp_path):
