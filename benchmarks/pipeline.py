@@ -10,7 +10,8 @@ written as the package writes them. Three tables:
 **Shapes.** For each trace, and on each number of cores, a fresh Spark session, to
 which the machine lends no more than these (driver and Java included; not with --free):
 
-    M/s        million events checked in a second, the session being warm
+    M/s        million events checked in a second, the session being warm: it has checked
+               a small trace some twenty times
     local      the same by `causewire.check` in one process, from the same files
     x python   ratio to vector clocks in plain Python (on fewer events)
     x 1 core   ratio to Spark on one core
@@ -58,6 +59,10 @@ from causewire.trace.parquet import FILE_ROWS, ParquetWriter
 from check import plain
 
 BLOCK = 1 << 20
+SMALL = "small"
+WARM = 20
+"""Checks of a small trace before the first that counts: Java compiles what it meets often, on
+the cores that are to be measured."""
 PLAIN = 10_000_000
 """Clock entries that the plain check may touch: it is slow."""
 
@@ -285,6 +290,8 @@ def on_spark(folder: Path, cores: int, repetitions: int, *, free: bool) -> dict[
         store = spark.sparkContext._jsc.sc().statusStore()
         seconds = []
         shuffled = 0
+        for _ in range(WARM):
+            check_paths([folder.parent / SMALL])
         for _ in range(repetitions + 1):  # the first compiles, or loads what is compiled
             before = sum(e.totalShuffleWrite() for e in _list(store))
             start = time.perf_counter()
@@ -514,8 +521,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
         folder = Path(place)
         if options.only in (None, "shapes"):
-            write(folder / "small", Shape(10, 10_000))
-            in_process(folder / "small", 1)  # compile everything
+            write(folder / SMALL, Shape(10, 10_000))
+            in_process(folder / SMALL, 1)  # compile everything
             shapes_table(folder, shapes, options.cores, options.repetitions, free=options.free)
         if options.only in (None, "scan"):
             scan_table(folder, min(max(events), 20_000_000), options.segments)
