@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from causewire.verify import Setup, Unit, run_units, unicasts, up_to_renaming
 
 LONG = ["--protocol", "cykas", "--processes", "4", "--messages", "2", "--jobs", "2"]
 PATIENCE = 60
@@ -85,3 +88,11 @@ def test_a_worker_that_is_killed_is_told_in_one_line(
     assert said[0].startswith("causewire verify: a worker was killed")
     assert "kept.jsonl has what was done" in said[0]
     until(lambda: not any(map(alive, workers)))
+
+
+def test_what_workers_used_is_counted() -> None:
+    """By the system, once they have ended: memory and time are told from there."""
+    units = [Unit(Setup("mf", 3), workload) for workload in up_to_renaming(unicasts(3, 2))]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    assert run_units(units, workers=2).passed
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > before

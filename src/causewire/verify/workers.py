@@ -101,3 +101,4 @@ def spread(
         for worker in multiprocessing.active_children():
             if worker not in others:
                 worker.terminate()
+                worker.join()  # so that what it used is counted
