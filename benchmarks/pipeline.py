@@ -7,8 +7,9 @@
 Traces are made here, causally ordered, in the order of their Lamport times, and
 written as the package writes them. Three tables:
 
-**Shapes.** For each trace, and on each number of cores, a fresh Spark session, to
-which the machine lends no more than these (driver and Java included; not with --free):
+**Shapes.** For each trace, and on each number of cores, a fresh Spark session; they take
+turns, as the machine varies with time. It lends each no more cores than that, for driver
+and Java as well (not with --free):
 
     M/s        million events checked in a second, the session being warm: it has checked
                a small trace some twenty times
@@ -276,8 +277,8 @@ def _below(pid: int) -> list[int]:
     return found
 
 
-def on_spark(folder: Path, cores: int, repetitions: int, *, free: bool) -> dict[str, Any]:
-    """Check on so many cores; called in a process of its own."""
+def on_spark(folder: Path, cores: int, *, free: bool) -> None:
+    """Check on so many cores, once for each line of input; run in a process of its own."""
     if not free:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     start = time.perf_counter()
@@ -288,26 +289,21 @@ def on_spark(folder: Path, cores: int, repetitions: int, *, free: bool) -> dict[
         spark.range(0, cores, 1, cores).mapInArrow(_warm, "id bigint").count()
         begun = time.perf_counter() - start
         store = spark.sparkContext._jsc.sc().statusStore()
-        seconds = []
-        shuffled = 0
         for _ in range(WARM):
             check_paths([folder.parent / SMALL])
-        for _ in range(repetitions + 1):  # the first compiles, or loads what is compiled
+        check_paths([folder])  # compiles, or loads what is compiled
+        for _ in sys.stdin:
             before = sum(e.totalShuffleWrite() for e in _list(store))
             start = time.perf_counter()
             report = check_paths([folder])
-            seconds.append(time.perf_counter() - start)
-            shuffled = sum(e.totalShuffleWrite() for e in _list(store)) - before
-        assert report.ordered
-        memory = most_memory()
-    return {
-        "seconds": min(seconds[1:]),
-        "first": seconds[0],
-        "start": begun,
-        "memory": memory,
-        "shuffled": shuffled,
-        "events": report.events,
-    }
+            told = {
+                "seconds": time.perf_counter() - start,
+                "start": begun,
+                "memory": most_memory(),
+                "shuffled": sum(e.totalShuffleWrite() for e in _list(store)) - before,
+            }
+            assert report.ordered
+            print(json.dumps(told), flush=True)
 
 
 def _list(store: Any) -> list[Any]:
@@ -321,16 +317,45 @@ def _warm(batches: Any) -> Any:
     yield from batches
 
 
-def spark_apart(folder: Path, cores: int, repetitions: int, *, free: bool) -> dict[str, Any]:
-    """The same in another process, so that nothing is left of it."""
-    command = [sys.executable, __file__, "--apart", str(folder), str(cores), str(repetitions)]
-    if free:
-        command.append("--free")
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    if told.returncode:
-        sys.exit(told.stderr[-2000:])
-    result: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
-    return result
+class Apart:
+    """A session in another process, where nothing else is, and from which nothing is left."""
+
+    def __init__(self, folder: Path, cores: int, *, free: bool) -> None:
+        command = [sys.executable, __file__, "--apart", str(folder), str(cores)]
+        self._process = subprocess.Popen(
+            command + ["--free"] * free, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def check(self) -> dict[str, Any]:
+        """Check once, and tell what that took."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print("go", file=self._process.stdin, flush=True)
+        told = self._process.stdout.readline()
+        if not told:
+            sys.exit(1)  # it has said why
+        result: dict[str, Any] = json.loads(told)
+        return result
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def on_each(
+    folder: Path, cores: list[int], repetitions: int, *, free: bool
+) -> list[dict[str, Any]]:
+    """The best checks on so many cores each, taking turns: the machine varies with time."""
+    sessions = []
+    best: list[dict[str, Any]] = []
+    for many in cores:
+        sessions.append(Apart(folder, many, free=free))
+        best.append(sessions[-1].check())  # one after the other: none starts beside another
+    for _ in range(repetitions):
+        for k, each in enumerate(sessions):
+            best[k] = min(best[k], each.check(), key=lambda told: told["seconds"])
+    for each in sessions:
+        each.close()
+    return best
 
 
 # -- tables ------------------------------------------------------------------------------------
@@ -353,8 +378,7 @@ def shapes_table(
         n = shape.processes
         python[n] = python.get(n) or in_python(n)
         one: float | None = None
-        for many in cores:
-            told = spark_apart(place, many, repetitions, free=free)
+        for many, told in zip(cores, on_each(place, cores, repetitions, free=free), strict=True):
             seconds = told["seconds"]
             one = one or seconds
             base = bases.setdefault((n, shape.runs, many), seconds / shape.events)
@@ -507,12 +531,10 @@ def main() -> None:
         "--free", action="store_true", help="let the driver and Java use all cores of the machine"
     )
     parser.add_argument("--folder", help="where traces go; default: a temporary directory")
-    parser.add_argument("--apart", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--apart", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.apart:
-        folder, cores, repetitions = options.apart
-        told = on_spark(Path(folder), int(cores), int(repetitions), free=options.free)
-        print(json.dumps(told))
+        on_spark(Path(options.apart[0]), int(options.apart[1]), free=options.free)
         return
     events = sorted({*options.events, *([100_000_000] if options.full else [])})
     shapes = [Shape(n, many) for n in options.processes for many in events]
