@@ -67,6 +67,9 @@ def explore(
     start = time.perf_counter()
     result = Exploration(seen={machine.initial}, depth=0)
     seen = result.seen
+    fresh: set[int] = set()
+    """What was found since `seen` was last brought up to date: most of what is found is
+    found again soon, and a small set is looked up faster."""
     waiting = [machine.initial]
     if memory is not None:
         most = memory // STATE_BYTES
@@ -77,25 +80,31 @@ def explore(
         if depth_first:
             states = waiting[-_HANDFUL:]
             del waiting[-_HANDFUL:]
+            seen |= fresh
+            fresh = set()
         else:
             if not level:
                 level, waiting = waiting[::-1], []
+                seen |= fresh
+                fresh = set()
             states = level[: -_SLICE - 1 : -1]
             del level[-_SLICE:]
         ended: list[int] = []
         special: list[tuple[int, int]] = []
-        result.transitions += _expand(machine, states, seen, waiting, ended, special)
+        result.transitions += _expand(machine, states, seen, fresh, waiting, ended, special)
         for state, process in special:
             _look(machine, state, process, result)
         result.ends += len(ended)
-        _end(machine, ended, seen, waiting, result)
+        _end(machine, ended, seen, fresh, waiting, result)
+        count = len(seen) + len(fresh)
         result.depth += bool(waiting) and not level and not depth_first
         if watch is not None:
-            watch(len(seen), result.transitions, result.depth)
-        if (result.found and not keep_going) or (limit is not None and len(seen) > limit):
+            watch(count, result.transitions, result.depth)
+        if (result.found and not keep_going) or (limit is not None and count > limit):
             break
     else:
         result.complete = True
+    seen |= fresh
     result.states = len(seen)
     result.bytes = len(seen) * STATE_BYTES
     result.seconds = time.perf_counter() - start
@@ -110,14 +119,18 @@ def _expand(
     machine: Machine,
     states: Iterable[int],
     seen: set[int],
+    fresh: set[int],
     waiting: list[int],
     ended: list[int],
     special: list[tuple[int, int]],
 ) -> int:
-    """Put the successors of `states` that are new into `waiting`; counts transitions."""
+    """Put those successors of `states` that are new into `fresh` and `waiting`.
+
+    Returns how many transitions there were.
+    """
     rows, top, mask, hot = machine.rows, machine.top, machine.mask, machine.hot
     eager = machine.eager is not None
-    learn, wait = seen.add, waiting.append
+    learn, wait = fresh.add, waiting.append
     transitions = 0
     for state in states:
         moves = 0
@@ -129,21 +142,21 @@ def _expand(
             moves += count
             for change in inner:
                 then = state + change
-                if then not in seen and then & hot:
+                if then not in fresh and then & hot and then not in seen:
                     learn(then)
                     wait(then)
             for at, entries in single:
                 other = (state >> at) & mask
                 for change, arrivals in entries:
                     then = state + change + arrivals[other]
-                    if then not in seen and then & hot:
+                    if then not in fresh and then & hot and then not in seen:
                         learn(then)
                         wait(then)
             for change, parts in several:
                 then = state + change
                 for at, arrivals in parts:
                     then += arrivals[(state >> at) & mask]
-                if then not in seen and then & hot:
+                if then not in fresh and then & hot and then not in seen:
                     learn(then)
                     wait(then)
             if ends:
@@ -177,6 +190,7 @@ def _end(
     machine: Machine,
     ended: list[int],
     seen: set[int],
+    fresh: set[int],
     waiting: list[int],
     result: Exploration,
 ) -> None:
@@ -185,8 +199,8 @@ def _end(
         verdict = machine.verdict(state)
         if isinstance(verdict, Found):
             result.found.append(verdict)
-        elif verdict is not None and verdict not in seen:
-            seen.add(verdict)
+        elif verdict is not None and verdict not in seen and verdict not in fresh:
+            fresh.add(verdict)
             waiting.append(verdict)
 
 
