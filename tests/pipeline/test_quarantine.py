@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flipped import flip_a_bit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,6 +133,17 @@ def test_parquet_with_values_that_cannot_be(place, spoilt):
     assert numbers == list(range(1, 11))
     assert len(out) >= 10 - len({k for _, k, _ in spoilt})
     assert all(row["reason"] for row in bad)
+
+
+def test_parquet_with_a_bit_that_flipped(place):
+    """A number like any other: only its checksum tells."""
+    path = place / "flipped.parquet"
+    write_trace(path, [Event(**good(seq)) for seq in range(1000)])
+    flip_a_bit(path, NAMES.index("seq"))
+    out, refused, numbers = counted(read_parquet_file(str(path)))
+    assert not out
+    assert "damaged" in refused[0]["reason"]
+    assert numbers == list(range(1, 1001))
 
 
 def test_parquet_with_damaged_bytes(place):

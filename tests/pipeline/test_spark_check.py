@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
 from campaign import MODES, ORDERS, arranged, one_run
+from flipped import flip_a_bit
 
 from causewire.check import check
 from causewire.cli import check as command
@@ -24,7 +25,7 @@ from causewire.pipeline.limits import Limits, Shape, choose
 from causewire.pipeline.outcomes import report_of
 from causewire.pipeline.pieces import Runs, layout
 from causewire.pipeline.tasks import ask
-from causewire.trace import Event, TraceError, arrow_schema, write_trace
+from causewire.trace import NAMES, Event, TraceError, arrow_schema, write_trace
 
 SMALL = Limits(large=300, wide=16, segment=50, longest=200, share=100, enough=200)
 """Everything happens with few rows, too."""
@@ -305,15 +306,9 @@ def test_a_trace_that_cannot_be_read_is_named(spark, tmp_path):
 
 
 def test_a_bit_that_flipped_is_found_by_its_checksum(spark, tmp_path):
-    import pyarrow.parquet as pq
-
     path = tmp_path / "run.parquet"
     write_trace(path, long_run(3))
-    with pq.ParquetFile(path) as file:
-        column = file.metadata.row_group(0).column(2)  # seq
-    data = bytearray(path.read_bytes())
-    data[column.data_page_offset + column.total_compressed_size - 1] ^= 1
-    path.write_bytes(data)
+    flip_a_bit(path, NAMES.index("seq"))
     for limits in (Limits(), SMALL):
         with pytest.raises(TraceError, match=r"run\.parquet.*damaged"):
             check_paths([path], limits=limits)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..check.columns import values_of
 from ..trace import NAMES, Event, Trace
-from ..trace.reader import TraceBatch, _check_rows, _events_of, _ours
+from ..trace.reader import TraceBatch, _events_of, accepted
 
 __all__ = ["Arrived", "arrived"]
 
@@ -35,8 +35,7 @@ class Arrived(Trace):
             mine = batch.select(
                 [name for name in NAMES if name in columns and name in batch.schema.names]
             )
-            mine = _ours(mine, Path(self.name), row)
-            _check_rows(mine, Path(self.name), row)
+            mine = accepted(mine, Path(self.name), row)
             yield TraceBatch(self.name, row, mine)
             row += batch.num_rows
 

@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from ..check import BadRow, Chunk, Encoder, Run
 from ..check.columns import COLUMNS, values_of
 from ..trace import Event, TraceError, trace_of
-from ..trace.parquet import _DICTIONARIES, _opened, _read_group
-from ..trace.reader import BATCH_ROWS, TraceBatch, _check_codes, _check_rows, _ours
+from ..trace.parquet import opened, read_group
+from ..trace.reader import BATCH_ROWS, TraceBatch, accepted
 
 __all__ = ["Held", "Piece", "Region", "Runs", "batches_of", "layout", "names_in", "runs_in"]
 
@@ -76,25 +76,23 @@ def _bounds_of(statistics: pq.Statistics | None) -> set[str] | None:
 def batches_of(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[tuple[int, TraceBatch]]:
     """The rows of pieces, and the position of the first of each batch."""
     file: pq.ParquetFile | None = None
-    opened = ""
+    name = ""
     try:
         for piece in pieces:
-            if file is None or piece.file != opened:
+            if file is None or piece.file != name:
                 if file is not None:
                     file.close()
-                opened = piece.file
-                file = _opened(Path(opened), _DICTIONARIES)
+                name = piece.file
+                file = opened(Path(name))
             present = [name for name in columns if name in file.schema_arrow.names]
             done = 0
-            for batch in _read_group(file, Path(opened), piece.group, present, BATCH_ROWS):
+            for batch in read_group(file, Path(name), piece.group, present, BATCH_ROWS):
                 row = piece.row + done + 1
-                _check_codes(batch, Path(opened), row)
-                batch = _ours(batch, Path(opened), row)
-                _check_rows(batch, Path(opened), row)
-                yield piece.position + done, TraceBatch(opened, row, batch)
+                batch = accepted(batch, Path(name), row)
+                yield piece.position + done, TraceBatch(name, row, batch)
                 done += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise TraceError(opened, None, f"damaged: {error}") from None
+        raise TraceError(name, None, f"damaged: {error}") from None
     finally:
         if file is not None:
             file.close()

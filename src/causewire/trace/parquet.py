@@ -25,7 +25,16 @@ import pyarrow.parquet as pq
 from .schema import COLUMNS, NAMES, Event, TraceError, arrow_schema, because
 from .writer import TraceWriter, partial_name
 
-__all__ = ["FILE_ROWS", "ROW_GROUP", "ParquetDirectoryWriter", "ParquetWriter", "read_parquet"]
+__all__ = [
+    "FILE_ROWS",
+    "ROW_GROUP",
+    "ParquetDirectoryWriter",
+    "ParquetWriter",
+    "opened",
+    "parquet_schema",
+    "read_group",
+    "read_parquet",
+]
 
 ROW_GROUP = 1 << 16
 """Rows in a row group, and so in the writer's buffer."""
@@ -165,21 +174,22 @@ def read_parquet(path: Path, columns: Sequence[str], rows: int) -> Iterator[pa.R
     """
     done = 0
     try:
-        with _opened(path, _DICTIONARIES) as file:
+        with opened(path) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
             for group in range(file.num_row_groups):
-                for batch in _read_group(file, path, group, present, rows):
+                for batch in read_group(file, path, group, present, rows):
                     yield batch
                     done += batch.num_rows
     except _DAMAGE as error:
         raise TraceError(path, done + 1, f"damaged from here on: {error}") from None
 
 
-def _opened(path: Path, dictionaries: Sequence[str]) -> pq.ParquetFile:
+def opened(path: Path, dictionaries: Sequence[str] = _DICTIONARIES) -> pq.ParquetFile:
+    """A file in which flipped bits are found, and names are read as codes."""
     return pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True)
 
 
-def _read_group(
+def read_group(
     file: pq.ParquetFile, path: Path, group: int, columns: Sequence[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
     """One row group.
@@ -193,7 +203,7 @@ def _read_group(
             yield batch
             done += batch.num_rows
     except pa.ArrowNotImplementedError:
-        with _opened(path, _DICTIONARIES[:-1]) as plain:
+        with opened(path, _DICTIONARIES[:-1]) as plain:
             for batch in plain.iter_batches(rows, [group], columns, use_threads=False):
                 skipped = min(done, batch.num_rows)
                 done -= skipped

@@ -24,7 +24,7 @@ from .schema import COLUMNS, DELIVER, NAMES, REQUIRED, SEND, Event, TraceError, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BATCH_ROWS", "Trace", "TraceBatch", "open_trace", "trace_of"]
+__all__ = ["BATCH_ROWS", "Trace", "TraceBatch", "accepted", "open_trace", "trace_of"]
 
 BATCH_ROWS = 1 << 16
 """Rows in a batch, at most."""
@@ -183,11 +183,20 @@ def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[TraceBatch]
 
     row = 1
     for batch in read_parquet(path, columns, BATCH_ROWS):
-        _check_codes(batch, path, row)
-        batch = _ours(batch, path, row)
-        _check_rows(batch, path, row)
+        batch = accepted(batch, path, row)
         yield TraceBatch(str(path), row, batch)
         row += batch.num_rows
+
+
+def accepted(batch: pa.RecordBatch, path: Path, row: int) -> pa.RecordBatch:
+    """Rows from outside, the first of them `row`, with our types, if they can be of a trace.
+
+    Whoever reads files takes them through here: what is found here is relied on later.
+    """
+    _check_codes(batch, path, row)
+    batch = _ours(batch, path, row)
+    _check_rows(batch, path, row)
+    return batch
 
 
 def _types() -> dict[str, pa.DataType]:
@@ -323,8 +332,7 @@ def _jsonl_batches(path: Path, columns: Sequence[str], tolerate_cut: bool) -> It
         )
         for block in reader:
             for start in range(0, block.num_rows, BATCH_ROWS):
-                batch = _ours(block.slice(start, BATCH_ROWS).select(columns), path, row)
-                _check_rows(batch, path, row)
+                batch = accepted(block.slice(start, BATCH_ROWS).select(columns), path, row)
                 yield TraceBatch(str(path), row, batch)
                 row += batch.num_rows
     except (pa.ArrowException, OSError, TraceError):

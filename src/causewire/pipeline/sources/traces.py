@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...trace import NAMES, TraceError
-from ...trace.parquet import parquet_schema
-from ...trace.reader import _check_rows, _check_schema, _ours
+from ...trace.parquet import opened, parquet_schema
+from ...trace.reader import _check_schema, accepted
 from .rows import Refused, Row, batches_of_rows, event_of, good_batch, shown
 
 __all__ = [
@@ -87,7 +87,7 @@ def read_parquet_file(file: str) -> Iterator[pa.RecordBatch]:
     done = 0
     try:
         _check_schema(path, parquet_schema(path))
-        with pq.ParquetFile(path) as stream:
+        with opened(path, ()) as stream:
             present = [name for name in NAMES if name in stream.schema_arrow.names]
             for batch in stream.iter_batches(_BATCH, columns=present, use_threads=False):
                 yield from _checked(batch, file, done + 1)
@@ -101,9 +101,7 @@ def read_parquet_file(file: str) -> Iterator[pa.RecordBatch]:
 def _checked(batch: pa.RecordBatch, file: str, row: int) -> Iterator[pa.RecordBatch]:
     """All at once, or row by row if something is wrong."""
     try:
-        ours = _ours(batch, Path(file), row)
-        _check_rows(ours, Path(file), row)
-        yield good_batch(ours, file, row)
+        yield good_batch(accepted(batch, Path(file), row), file, row)
     except (TraceError, pa.ArrowException):
         yield from batches_of_rows(
             fields if isinstance(fields, Refused) else event_of(fields, file, number)
