@@ -104,13 +104,17 @@ class System:
         self.sent = 0
         self.early: dict[str, set[tuple[str, int]]] = {}
         """Permits that came to a process, for what was delivered there or not."""
-        self.seen = dict.fromkeys(("held", "flagged", "permit", "lost", "repeated"), 0)
+        self.flags: dict[tuple[str, str, int], bool] = {}
+        """Of the copy of a message that came first: one that left again, permitted, has none."""
+        self.seen = dict.fromkeys(
+            ("held", "flagged", "permit", "lost", "repeated", "unflagged again"), 0
+        )
         for name, endpoint in self.endpoints.items():
             endpoint.on_delivery = lambda delivery, name=name: self.deliver(name, delivery)
 
     def deliver(self, name: str, delivery) -> None:
         spec = self.specs[name]
-        if delivery.source != name and (delivery.mid, name) in self.specs[delivery.source].flagged:
+        if delivery.source != name and self.flags[name, delivery.source, delivery.mid]:
             spec.delivered.append((delivery.source, delivery.mid))
             if (delivery.source, delivery.mid) in self.early.get(name, set()):
                 spec.permitted.add((delivery.source, delivery.mid))
@@ -184,6 +188,9 @@ class System:
             spec.acked |= {
                 (mid, each) for mid, each in spec.released if each == source and mid <= packet[1]
             }
+        elif packet.kind == "msg":
+            if not self.flags.setdefault((to, source, packet[1]), packet[4]):
+                self.seen["unflagged again"] += (packet[1], to) in self.specs[source].flagged
         elif packet.kind == "permit":
             early = self.early.setdefault(to, set())
             early |= {(source, mid) for mid in range(1, packet[1] + 1)}

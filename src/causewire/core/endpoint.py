@@ -308,8 +308,12 @@ class Endpoint(ABC):
         self._copy_into(twin)
         return twin
 
+    def _pending(self) -> tuple[Outgoing, ...]:
+        """What `take_packets` would give, as far as it is made already."""
+        return tuple(self._packets)
+
     def _value(self) -> Hashable:
-        pending = (tuple(self._packets), tuple(self._deliveries))
+        pending = (self._pending(), tuple(self._deliveries))
         return (self.me, self._mid, self._state(), pending)
 
     def __eq__(self, other: object) -> bool:

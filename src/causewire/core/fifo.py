@@ -15,20 +15,28 @@ cumulative: an ack of n covers all that was sent to that process up to n, so a
 lost ack is made up for by the next one, and one integer per peer is all that
 has to travel, on whatever travels anyway.
 
-    invariant   flight[j] = what was released to j and is not acked, in order;
+    invariant   columns of j = what was causal-sent to j and is not acked, in order,
+                of which a first part has left;
                 delivered[j] = the last message of j delivered here, and all
                 of j's messages to here before it are delivered.
 
-Cost per message: one record in `flight`, one look-up of the peer on each side.
+**Columns.** What is on its way to a process is kept as two lists, numbers and
+payloads, and nothing else: the predecessor of a message is the one before it, or
+the last acked. A packet is made of it when the driver takes it; a driver that
+packs many messages into a datagram takes them as they lie, in runs (`take_runs`),
+and gives them back so (`receive_run`). An ack, too, takes one step, however many
+messages it covers. So a message costs, in all, two entries in lists and one
+look-up of the peer on each side.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import repeat
 from operator import lt
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from .endpoint import (
     Blocked,
@@ -45,7 +53,7 @@ from .endpoint import (
     destinations,
 )
 
-__all__ = ["Ack", "Fifo", "FifoEndpoint", "Message", "Peer", "Unordered"]
+__all__ = ["Ack", "Fifo", "FifoEndpoint", "Message", "OutgoingRun", "Peer", "Unordered"]
 
 _new = tuple.__new__
 
@@ -78,43 +86,55 @@ class Ack(Numbered):
     kind = "ack"
 
 
+OutgoingRun: TypeAlias = tuple[str, list[int], int, list[Any], bool]
+"""To whom; numbers of messages that follow each other; the one before them; their
+payloads; whether permits will follow."""
+
+
 class Peer:
     """What an endpoint knows of one other process, for both directions."""
 
-    __slots__ = ("acked", "delivered", "early", "flight", "sent")
+    __slots__ = ("acked", "delivered", "early", "head", "mids", "name", "payloads", "taken")
 
-    def __init__(self) -> None:
-        self.sent = 0
-        """Number of the last message causal-sent to it (`ls`, line 24)."""
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.mids: list[int] = []
+        """Numbers of the messages causal-sent to it, in order; the acked are dropped
+        when they are as many as the others."""
+        self.payloads: list[Any] = []
+        """Their payloads."""
+        self.head = 0
+        """Index of the first that is not acknowledged."""
+        self.taken = 0
+        """Index of the first that the driver has not taken."""
         self.acked = 0
         """It has delivered all messages up to this one."""
-        self.flight: dict[int, Packet] = {}
-        """Released to it and not acknowledged, by number, in order."""
         self.delivered = 0
         """Number of its last message delivered here (`ld`, line 25)."""
         self.early: dict[int, Packet] = {}
         """Its messages that arrived too early, by predecessor (`rb`, line 27)."""
 
+    def before(self, k: int) -> int:
+        """The number of the message before that at index `k`."""
+        return self.mids[k - 1] if k > self.head else self.acked
+
     def copy(self) -> Self:
         twin = object.__new__(type(self))
-        twin.sent = self.sent
+        twin.name = self.name
+        twin.mids = self.mids[:]
+        twin.payloads = self.payloads[:]
+        twin.head = self.head
+        twin.taken = self.taken
         twin.acked = self.acked
-        twin.flight = self.flight.copy()
         twin.delivered = self.delivered
         twin.early = self.early.copy()
         return twin
 
     def state(self) -> Hashable:
-        return (
-            self.sent,
-            self.acked,
-            tuple(self.flight.values()),
-            self.delivered,
-            frozenset(self.early.values()),
-        )
+        return (self.acked, self.delivered, frozenset(self.early.values()))
 
     def footprint(self) -> int:
-        return 4 + 2 * (len(self.flight) + len(self.early))
+        return 4 + len(self.mids) - self.head + 2 * len(self.early)
 
 
 def _never_sent(source: str, mid: int) -> RemoteProtocolError:
@@ -127,11 +147,13 @@ P = TypeVar("P", bound=Peer)
 class FifoEndpoint(Endpoint, Generic[P]):
     """The order and the reliability; `csps` and `sps` build on it."""
 
-    __slots__ = ("_acks", "_peers")
+    __slots__ = ("_acks", "_out", "_peers")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
         self._peers: dict[str, P] = {}
+        self._out: list[P] = []
+        """To whom messages were released that the driver has not taken, in order."""
         self._acks: dict[str, int] = {}
         """Acks that are due, by peer; `take_packets` makes packets of them."""
 
@@ -158,12 +180,10 @@ class FifoEndpoint(Endpoint, Generic[P]):
                 self._accept(source, peer, early.pop(peer.delivered))
         elif message[1] <= peer.delivered:
             self._acks[source] = peer.delivered  # the ack before may have been lost
-        elif pid < peer.delivered or peer.early.get(pid, message) != message:
+        elif pid < peer.delivered or peer.early.setdefault(pid, message)[:4] != message[:4]:
             raise RemoteProtocolError(
                 f"{source!r} sent message {message[1]} as the one after {pid}, which was another"
             )
-        else:
-            peer.early[pid] = message
 
     def receive_run(
         self, source: str, pid: int, mids: Sequence[int], payloads: Sequence[Any], per: bool = False
@@ -212,28 +232,89 @@ class FifoEndpoint(Endpoint, Generic[P]):
             raise _never_sent(source, mid) from None
         if mid <= peer.acked:
             return False
-        flight = peer.flight
-        if mid not in flight:
-            raise _never_sent(source, mid)
-        k = mid
-        while k > peer.acked:
-            k = flight.pop(k)[2]  # on to its predecessor
+        k, taken = peer.head, peer.taken
+        if k == taken or peer.mids[k] != mid:
+            k = bisect_left(peer.mids, mid, k, taken)
+            if k == taken or peer.mids[k] != mid:
+                raise _never_sent(source, mid)
         peer.acked = mid
+        peer.head = k = k + 1
+        if k == len(peer.mids):
+            peer.mids.clear()
+            peer.payloads.clear()
+            peer.head = peer.taken = 0
+        elif 2 * k >= len(peer.mids):
+            del peer.mids[:k], peer.payloads[:k]
+            peer.head = 0
+            peer.taken -= k
         return True
 
     def retransmit(self) -> None:
         for name, peer in self._peers.items():
-            self._packets.extend([(name, message) for message in peer.flight.values()])
+            flight = range(peer.head, peer.taken)
+            self._packets += [(name, self._message_at(peer, k)) for k in flight]
+
+    # -- what the driver takes ------------------------------------------------
+
+    @abstractmethod
+    def _message_at(self, peer: P, k: int) -> Packet:
+        """The packet of the message at index `k` of a peer's columns."""
+
+    @abstractmethod
+    def _leaving(self) -> list[Outgoing]:
+        """The packets of what was released, each once."""
+
+    def _left(self, peer: P) -> int:
+        """Index behind the last message that was released."""
+        return len(peer.mids)
+
+    def _unflagged(self, peer: P, start: int, end: int) -> int:
+        """Index behind the messages from `start` on that need no permit; others do."""
+        return end
 
     def take_packets(self) -> list[Outgoing]:
         packets = self._packets
         self._packets = []
+        if self._out:
+            packets += self._leaving()
         acks = self._acks
         if acks:
             for name, mid in acks.items():
                 packets.append((name, _new(Ack, ("ack", mid))))
             self._acks = {}
         return packets
+
+    def take_runs(self) -> list[OutgoingRun]:
+        """The messages that `take_packets` would give, as they lie: in runs for each peer.
+
+        For a driver that packs them into datagrams; it repeats what is lost itself,
+        and takes acks and permits by `take_acks` and `take_permits`.
+        """
+        runs: list[OutgoingRun] = []
+        for peer in dict.fromkeys(self._out):
+            mids, payloads, start = peer.mids, peer.payloads, peer.taken
+            peer.taken = end = self._left(peer)
+            flagged = self._unflagged(peer, start, end)
+            if start < flagged:
+                pid = peer.before(start)
+                runs.append((peer.name, mids[start:flagged], pid, payloads[start:flagged], False))
+            if flagged < end:
+                pid = peer.before(flagged)
+                runs.append((peer.name, mids[flagged:end], pid, payloads[flagged:end], True))
+        self._out = []
+        return runs
+
+    def take_acks(self) -> dict[str, int]:
+        """Acks to send: to whom, and of which message."""
+        acks = self._acks
+        self._acks = {}
+        return acks
+
+    def take_permits(self) -> dict[str, int]:
+        """Permits to send: to whom, and for which message."""
+        return {}
+
+    # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
         return [
@@ -244,15 +325,29 @@ class FifoEndpoint(Endpoint, Generic[P]):
 
     @property
     def idle(self) -> bool:
-        flying = any(peer.flight for peer in self._peers.values())
+        flying = any(peer.head < len(peer.mids) for peer in self._peers.values())
         return not flying and not self._acks and super().idle
 
+    # -- as a value -----------------------------------------------------------
+
     def _state(self) -> Hashable:
-        peers = ((name, peer.state()) for name, peer in self._peers.items())
+        peers = [
+            (name, peer.state(), self._messages(peer, peer.head))
+            for name, peer in self._peers.items()
+        ]
         return (frozenset(peers), frozenset(self._acks.items()))
 
+    def _messages(self, peer: P, start: int) -> tuple[Packet, ...]:
+        return tuple([self._message_at(peer, k) for k in range(start, len(peer.mids))])
+
+    def _pending(self) -> tuple[Outgoing, ...]:
+        ahead = {peer.name: iter(self._messages(peer, peer.taken)) for peer in self._out}
+        leaving = [(peer.name, next(ahead[peer.name])) for peer in self._out]
+        return (*self._packets, *leaving)
+
     def _copy_into(self, twin: Self) -> None:
-        twin._peers = {name: peer.copy() for name, peer in self._peers.items()}
+        twin._peers = peers = {name: peer.copy() for name, peer in self._peers.items()}
+        twin._out = [peers[peer.name] for peer in self._out]
         twin._acks = self._acks.copy()
 
 
@@ -262,19 +357,25 @@ class Fifo(FifoEndpoint[Peer]):
     __slots__ = ()
 
     def _peer(self, name: str) -> Peer:
-        peer = self._peers[name] = Peer()
+        peer = self._peers[name] = Peer(name)
         return peer
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is str and to and to != self.me:
             mid = self._mid = self._mid + 1
-            self._release(to, mid, payload)
+            peer = self._peers.get(to) or self._peer(to)
+            peer.mids.append(mid)
+            peer.payloads.append(payload)
+            self._out.append(peer)
             return mid
         names = destinations(to)
         mid = self._mid = self._mid + 1
         for name in names:
             if name != self.me:
-                self._release(name, mid, payload)
+                peer = self._peers.get(name) or self._peer(name)
+                peer.mids.append(mid)
+                peer.payloads.append(payload)
+                self._out.append(peer)
         if self.me in names:
             self._deliver(self.me, mid, payload)
         return mid
@@ -282,12 +383,19 @@ class Fifo(FifoEndpoint[Peer]):
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
         return _new(Message, ("msg", mid, pid, payload))
 
-    def _release(self, to: str, mid: int, payload: Any) -> None:
-        peer = self._peers.get(to) or self._peer(to)
-        message = _new(Message, ("msg", mid, peer.sent, payload))
-        peer.sent = mid
-        peer.flight[mid] = message
-        self._packets.append((to, message))
+    def _message_at(self, peer: Peer, k: int) -> Packet:
+        return self._message(peer.mids[k], peer.before(k), peer.payloads[k], False)
+
+    def _leaving(self) -> list[Outgoing]:
+        packets: list[Outgoing] = []
+        for peer in self._out:
+            k = peer.taken
+            peer.taken = k + 1
+            mids = peer.mids
+            pid = mids[k - 1] if k > peer.head else peer.acked
+            packets.append((peer.name, _new(Message, ("msg", mids[k], pid, peer.payloads[k]))))
+        self._out = []
+        return packets
 
     def receive(self, source: str, packet: Packet) -> None:
         kind = packet.__class__

@@ -33,6 +33,11 @@ is not above the watermark of its sender, which is all there is to look up. The
 paper's sliding map, from which permits are removed by name, is not needed: what
 has been permitted stays in p until it comes to its front, and is dropped there.
 
+**Flags need no memory.** The sender knows for each receiver up to where its messages
+are permitted (`granted`), exactly and at all times: a message is flagged if it is
+above that when it leaves. One that leaves again, after it was permitted, bears no
+flag any more, which is as good as the permit.
+
 **Repeating a lost permit.** A receiver that still misses permits asks, when its
 driver calls `retransmit`, by an `Ask`: an ack that wants an answer. The sender
 answers with its watermark for that process, which is exact at all times, so a
@@ -46,8 +51,9 @@ unsafe otherwise (ERRATA 2.10), and it is right under CSPS too.
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from .endpoint import (
     Delivery,
@@ -103,8 +109,8 @@ class HybridPeer(Peer):
 
     __slots__ = ("granted", "permit")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.granted = 0
         """Our messages to it up to this one are permitted; they need no flag, or
         their permit was sent. Exact: it moves at the event that makes it true."""
@@ -123,10 +129,13 @@ class HybridPeer(Peer):
         return (super().state(), self.granted, early)
 
     def footprint(self) -> int:
-        return super().footprint() + 2 + len(self.flight)
+        return super().footprint() + 2
 
 
-class HybridEndpoint(FifoEndpoint[HybridPeer]):
+H = TypeVar("H", bound=HybridPeer)
+
+
+class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     """FIFO delivery with permits; subclasses say what has to wait for which."""
 
     __slots__ = ("_held", "_missing", "_permits")
@@ -135,14 +144,10 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         super().__init__(me)
         self._missing: SlidingArray[MissingPermit] = SlidingArray()
         """`p`: deliveries with a flag, in order; the permit of the first is missing."""
-        self._held = 0
-        """How many copies are in the send buffer."""
+        self._held: Any
+        """What is in the send buffer, or how much: false if it is empty. The subclass's."""
         self._permits: dict[str, int] = {}
         """Permits that are due, by peer; `take_packets` makes packets of them."""
-
-    def _peer(self, name: str) -> HybridPeer:
-        peer = self._peers[name] = HybridPeer()
-        return peer
 
     # -- the rule, which a subclass makes -------------------------------------
 
@@ -195,7 +200,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
         else:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of ours")
 
-    def _accept(self, source: str, peer: HybridPeer, message: Packet) -> None:
+    def _accept(self, source: str, peer: H, message: Packet) -> None:
         """Deliver the next message; what its permit needs comes first (ERRATA 1.6)."""
         mid = message[1]
         peer.delivered = mid
@@ -213,7 +218,7 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
         return _new(Message, ("msg", mid, pid, payload, per))
 
-    def _accept_run(self, source: str, peer: HybridPeer, mids: Sequence[int], per: bool) -> None:
+    def _accept_run(self, source: str, peer: H, mids: Sequence[int], per: bool) -> None:
         if per and mids[-1] > peer.permit:
             self._missing.add((source, mids[-1]))  # nothing was sent between them
 
@@ -262,6 +267,8 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
     def take_packets(self) -> list[Outgoing]:
         packets = self._packets
         self._packets = []
+        if self._out:
+            packets += self._leaving()
         acks = self._acks
         if acks:
             packets += [(name, _new(Ack, ("ack", mid))) for name, mid in acks.items()]
@@ -271,6 +278,31 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
             packets += [(name, _new(Permit, ("permit", mid))) for name, mid in permits.items()]
             self._permits = {}
         return packets
+
+    def take_permits(self) -> dict[str, int]:
+        permits = self._permits
+        self._permits = {}
+        return permits
+
+    def _message_at(self, peer: H, k: int) -> Packet:
+        mid = peer.mids[k]
+        return self._message(mid, peer.before(k), peer.payloads[k], mid > peer.granted)
+
+    def _leaving(self) -> list[Outgoing]:
+        packets: list[Outgoing] = []
+        for peer in self._out:
+            k = peer.taken
+            peer.taken = k + 1
+            mids = peer.mids
+            mid = mids[k]
+            pid = mids[k - 1] if k > peer.head else peer.acked
+            message = _new(Message, ("msg", mid, pid, peer.payloads[k], mid > peer.granted))
+            packets.append((peer.name, message))
+        self._out = []
+        return packets
+
+    def _unflagged(self, peer: H, start: int, end: int) -> int:
+        return bisect_right(peer.mids, peer.granted, start, end)
 
     # -- what people ask ------------------------------------------------------
 
@@ -290,7 +322,6 @@ class HybridEndpoint(FifoEndpoint[HybridPeer]):
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
-        twin._held = self._held
         twin._missing = self._missing.copy()
         twin._permits = self._permits.copy()
 

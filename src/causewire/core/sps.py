@@ -59,37 +59,50 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
 from .endpoint import Blocked, Footprint, Wait
-from .hybrid import HybridEndpoint, Message
+from .hybrid import HybridEndpoint, HybridPeer
 from .sliding import SlidingArray
 
-__all__ = ["Sps"]
+__all__ = ["Held", "Sps", "SpsPeer"]
 
-_new = tuple.__new__
+
+class SpsPeer(HybridPeer):
+    """A receiver: of what is causal-sent to it, the last part may not have left."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.held = 0
+        """How many messages to it have not left."""
+
+    def copy(self) -> Self:
+        twin = super().copy()
+        twin.held = self.held
+        return twin
 
 
 class Held:
     """A message in the buffer that is a multicast, or has not left."""
 
-    __slots__ = ("lacks", "names", "payload", "per", "pids")
+    __slots__ = ("lacks", "names", "per", "unsent")
 
-    def __init__(self, names: tuple[str, ...], pids: dict[str, int], per: int, payload: Any):
+    def __init__(self, names: tuple[str, ...], unsent: dict[str, None], per: int):
         self.names = names
         """All its receivers."""
-        self.pids = pids
-        """Those to which it has not left, and its predecessor there."""
+        self.unsent = unsent
+        """Those to which it has not left."""
         self.per = per
         """Index of the next permit when it was causal-sent."""
-        self.payload = payload
         self.lacks = 0
         """Receivers before this one, in `names`, are known to have acked it."""
 
     def copy(self) -> Held:
-        twin = Held(self.names, self.pids.copy(), self.per, self.payload)
+        twin = Held(self.names, self.unsent.copy(), self.per)
         twin.lacks = self.lacks
         return twin
 
 
-class Sps(HybridEndpoint):
+class Sps(HybridEndpoint[SpsPeer]):
     """SPS-optimal hybrid buffering, unicast and multicast."""
 
     __slots__ = ("_buffer", "_lacks", "_m1", "_m2", "_p2", "_u2", "_waiting")
@@ -103,6 +116,12 @@ class Sps(HybridEndpoint):
         """The one that it lacks, if it is only one."""
         self._m1 = self._m2 = self._u2 = 1
         self._p2 = 0
+        self._held = 0
+        """Copies that have not left."""
+
+    def _peer(self, name: str) -> SpsPeer:
+        peer = self._peers[name] = SpsPeer(name)
+        return peer
 
     # -- causal sends ---------------------------------------------------------
 
@@ -111,8 +130,8 @@ class Sps(HybridEndpoint):
             return self._send_to(to, payload)
         mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
-        pid = peer.sent
-        peer.sent = mid
+        peer.mids.append(mid)
+        peer.payloads.append(payload)
         buffer = self._buffer
         flag = True
         if self._u2 == mid:
@@ -122,29 +141,26 @@ class Sps(HybridEndpoint):
                 self._u2 = mid + 1
                 flag = False
         if self._missing.at:
-            self._hold(mid, Held((to,), {to: pid}, self._missing.next, payload))
+            self._hold(mid, Held((to,), {to: None}, self._missing.next))
             return mid
         buffer.at[mid] = to
         buffer.next = mid + 1
         if not flag:
             peer.granted = mid
-        message = _new(Message, ("msg", mid, pid, payload, flag))
-        peer.flight[mid] = message
-        self._packets.append((to, message))
+        self._out.append(peer)
         return mid
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        pids = {}
         for name in names:
             peer = self._peers.get(name) or self._peer(name)
-            pids[name] = peer.sent
-            peer.sent = mid
+            peer.mids.append(mid)
+            peer.payloads.append(payload)
         if self._u2 == mid and not names:  # to oneself alone: it lacks nobody
             self._u2 = mid + 1
         if self._buffer.first == mid:
             self._lacks = None
             self._waiting = set(names)
-        self._hold(mid, Held(names, pids, self._missing.next, payload))
+        self._hold(mid, Held(names, dict.fromkeys(names), self._missing.next))
         if self._buffer.first == mid and not names:
             self._buffer.remove()
 
@@ -153,7 +169,9 @@ class Sps(HybridEndpoint):
         self._buffer.add(held)
         if not self._held:
             self._m1 = self._m2 = mid
-        self._held += len(held.pids)
+        self._held += len(held.unsent)
+        for name in held.unsent:
+            self._peers[name].held += 1
         if self._m2 == mid:  # else one before it waits, and this for as many permits at least
             self._permits_came()
 
@@ -174,10 +192,10 @@ class Sps(HybridEndpoint):
         k = max(self._m1, buffer.first)
         while k < end:
             held = buffer[k]
-            if isinstance(held, Held) and held.pids:
+            if isinstance(held, Held) and held.unsent:
                 if held.per > p1:
                     break
-                for name in tuple(held.pids):
+                for name in tuple(held.unsent):
                     self._let_go(k, held, name)
             k += 1
         self._m1 = k
@@ -187,7 +205,7 @@ class Sps(HybridEndpoint):
             if isinstance(held, Held):
                 if held.per > p2:
                     break
-                if oldest in held.pids:
+                if oldest in held.unsent:
                     self._let_go(k, held, oldest)
             k += 1
         self._m2 = k
@@ -208,19 +226,15 @@ class Sps(HybridEndpoint):
 
     def _let_go(self, mid: int, held: Held, to: str) -> None:
         """Release one copy of a message that was held."""
-        pid = held.pids.pop(to)
+        del held.unsent[to]
         self._held -= 1
-        flag = to != self._lacks or mid >= self._u2
-        message = _new(Message, ("msg", mid, pid, held.payload, flag))
-        if not held.pids:
-            held.payload = None
-            if len(held.names) == 1:
-                self._buffer[mid] = to
+        if not held.unsent and len(held.names) == 1:
+            self._buffer[mid] = to
         peer = self._peers[to]
-        if not flag:
+        if to == self._lacks and mid < self._u2:
             peer.granted = mid
-        peer.flight[mid] = message
-        self._packets.append((to, message))
+        peer.held -= 1
+        self._out.append(peer)
 
     # -- permits: lines 48-71 -------------------------------------------------
 
@@ -301,7 +315,7 @@ class Sps(HybridEndpoint):
                     break
             elif self._lacks_others(entry, mid):
                 break
-            elif lacks in entry.names and lacks not in entry.pids:
+            elif lacks in entry.names and lacks not in entry.unsent:
                 permitted = mid
             mid += 1
         if mid > u2:
@@ -323,6 +337,11 @@ class Sps(HybridEndpoint):
             held.lacks += 1
         return False
 
+    # -- what the driver takes ------------------------------------------------
+
+    def _left(self, peer: SpsPeer) -> int:
+        return len(peer.mids) - peer.held
+
     # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
@@ -330,7 +349,7 @@ class Sps(HybridEndpoint):
         for mid, held in self._buffer.items():
             if isinstance(held, Held):
                 permits = [Wait("permit", *wait) for wait in sorted(self._waits(held.per).items())]
-                for name in held.pids:
+                for name in held.unsent:
                     waits = tuple([wait for wait in permits if wait.peer != name])
                     here.append(Blocked(self.me, mid, name, "sender", waits))
         return here + super().blocked()
@@ -339,7 +358,7 @@ class Sps(HybridEndpoint):
         state, packet = super().footprint()
         state += 6 + len(self._waiting)
         for entry in self._buffer:
-            state += 1 if isinstance(entry, str) else 2 + len(entry.names) + 2 * len(entry.pids)
+            state += 1 if isinstance(entry, str) else 2 + len(entry.names) + len(entry.unsent)
         return Footprint(state, packet)
 
     # -- as a value -----------------------------------------------------------
@@ -352,15 +371,16 @@ class Sps(HybridEndpoint):
         return (super()._state(), self._buffer.first, buffer)
 
     def _held_state(self, held: Held) -> Hashable:
-        if not held.pids:
+        if not held.unsent:
             return held.names
         waits = frozenset(self._waits(held.per).items())
-        return (held.names, frozenset(held.pids.items()), waits, held.payload)
+        return (held.names, frozenset(held.unsent), waits)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         twin._m1, twin._m2, twin._p2, twin._u2 = self._m1, self._m2, self._p2, self._u2
         twin._lacks = self._lacks
+        twin._held = self._held
         twin._waiting = self._waiting.copy()
         twin._buffer = buffer = self._buffer.copy()
         for mid, entry in self._buffer.items():

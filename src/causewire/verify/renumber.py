@@ -130,13 +130,13 @@ def _mf(endpoint: Mf, note: _Note) -> Hashable:
     return (queue(endpoint._ob), queue(endpoint._posted), tuple(acked), tuple(got))
 
 
-def _hybrid(endpoint: HybridEndpoint, note: _Note) -> Hashable:
+def _hybrid(endpoint: HybridEndpoint[Any], note: _Note) -> Hashable:
     me = endpoint.me
     peers = []
     for name, peer in sorted(endpoint._peers.items()):
-        flight = [
-            (note(me, mid), note(me, message[2]), message[4])
-            for mid, message in sorted(peer.flight.items())
+        messages = [
+            (note(me, message[1]), note(me, message[2]), message[4])
+            for message in endpoint._messages(peer, peer.head)
         ]
         early = [
             (note(name, pid), note(name, message[1]), message[4])
@@ -146,10 +146,9 @@ def _hybrid(endpoint: HybridEndpoint, note: _Note) -> Hashable:
         peers.append(
             (
                 name,
-                note(me, peer.sent),
                 note(me, peer.acked),
                 note(me, peer.granted),
-                tuple(flight),
+                tuple(messages),
                 note(name, peer.delivered),
                 note(name, permit),
                 tuple(early),
@@ -158,24 +157,19 @@ def _hybrid(endpoint: HybridEndpoint, note: _Note) -> Hashable:
     return (tuple(peers), _waits(endpoint, note), note(me, endpoint._mid))
 
 
-def _waits(endpoint: HybridEndpoint, note: _Note, per: int | None = None) -> Hashable:
+def _waits(endpoint: HybridEndpoint[Any], note: _Note, per: int | None = None) -> Hashable:
     return tuple([(name, note(name, mid)) for name, mid in sorted(endpoint._waits(per).items())])
 
 
 def _csps(endpoint: Csps, note: _Note) -> Hashable:
     me = endpoint.me
     held = [
-        (
-            _waits(endpoint, note, held.per),
-            note(me, mid),
-            tuple([(name, note(me, pid)) for name, pid in copies]),
-        )
-        for held in endpoint._send_buffer
-        for mid, _, copies in held.messages()
+        (_waits(endpoint, note, held.per), note(me, mid), names)
+        for held in endpoint._held
+        for mid, names in held.messages()
     ]
     waiting = frozenset(endpoint._waiting)
-    ends = tuple([note(me, mid) for mid in endpoint._ends])
-    return (note(me, endpoint._oldest), tuple(endpoint._unacked), ends, waiting, tuple(held))
+    return (note(me, endpoint._oldest), tuple(endpoint._receivers()), waiting, tuple(held))
 
 
 def _sps(endpoint: Sps, note: _Note) -> Hashable:
@@ -185,6 +179,7 @@ def _sps(endpoint: Sps, note: _Note) -> Hashable:
         if isinstance(entry, str):
             buffer.append(entry)
         else:
-            pids = tuple([(name, note(me, pid)) for name, pid in sorted(entry.pids.items())])
-            buffer.append((entry.names, pids, _waits(endpoint, note, entry.per) if pids else ()))
+            unsent = tuple(sorted(entry.unsent))
+            waits = _waits(endpoint, note, entry.per) if unsent else ()
+            buffer.append((entry.names, unsent, waits))
     return (note(me, endpoint._buffer.first), tuple(buffer))

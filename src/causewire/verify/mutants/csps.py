@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from ...core.csps import Csps, Held
-from ...core.endpoint import Packet
+from ...core.csps import Csps, Held, Multicast
+from ...core.endpoint import Outgoing, Packet
 from ...core.fifo import Ack
 from ...core.hybrid import Message
-from .hybrid import EarlyPermitsDropped, PermitsIgnored, UpcallFirst, reflagged
+from .hybrid import EarlyPermitsDropped, PermitsIgnored, UpcallFirst
 from .table import Mutant
 
 __all__ = ["TABLE"]
@@ -55,11 +54,14 @@ class CspsOnePid(Csps):
 
     __slots__ = ()
 
-    def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        peers = [self._peers.get(name) or self._peer(name) for name in names]
-        for peer in peers:
-            peer.sent = peers[0].sent
-        super()._multicast(names, mid, payload)
+    def take_packets(self) -> list[Outgoing]:
+        packets = super().take_packets()
+        pids: dict[int, int] = {}
+        for k, (to, packet) in enumerate(packets):
+            if packet.__class__ is Message:
+                mid, pid, payload, per = packet[1:]
+                packets[k] = (to, Message(mid, pids.setdefault(mid, pid), payload, per))
+        return packets
 
 
 class CspsReceiversForgotten(Csps):
@@ -88,10 +90,10 @@ class CspsMulticastUnflagged(Csps):
     __slots__ = ()
 
     def _release(self, held: Held) -> None:
-        oldest = self._oldest == held.mid
+        if self._oldest == held.mid:
+            for peer in held.peers:
+                peer.granted = held.mid
         super()._release(held)
-        if oldest:
-            reflagged(self, held.mid, False)
 
 
 class CspsPermitBeforeAcks(Csps):
@@ -108,10 +110,10 @@ class CspsPermitBeforeAcks(Csps):
         self._permit_oldest()
 
     def _permit_oldest(self) -> None:
-        if self._unacked and not isinstance(self._unacked[0], str):
-            for name in self._unacked[0]:
-                if self._peers[name].granted < self._oldest:
-                    self._grant(name, self._oldest)
+        if self._unacked and isinstance(self._unacked[0], Multicast):
+            for peer in self._unacked[0].peers:
+                if peer.granted < self._oldest:
+                    self._permits[peer.name] = self._oldest
 
 
 TABLE = (

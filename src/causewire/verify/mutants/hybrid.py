@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from ...core.endpoint import Packet
+from abc import abstractmethod
+from typing import Any
+
+from ...core.endpoint import Outgoing, Packet
 from ...core.hybrid import HybridEndpoint, HybridPeer, Message, Permit
 
-__all__ = ["EarlyPermitsDropped", "PermitsIgnored", "UpcallFirst", "reflagged"]
-
-
-def reflagged(endpoint: HybridEndpoint, mid: int, flag: bool) -> None:
-    """Make the packets of a message that are about to leave bear this flag."""
-    for k, (to, packet) in enumerate(endpoint._packets):
-        if packet.__class__ is Message and packet[1] == mid:
-            changed = Message(mid, packet[2], packet[3], flag)
-            endpoint._packets[k] = (to, changed)
-            endpoint._peers[to].flight[mid] = changed
+__all__ = ["EarlyPermitsDropped", "FlagsDropped", "PermitsIgnored", "UpcallFirst"]
 
 
 def _unflagged(message: Packet) -> Packet:
     return Message(message[1], message[2], message[3], False)
 
 
-class PermitsIgnored(HybridEndpoint):
+class FlagsDropped(HybridEndpoint[Any]):
+    """Some messages leave without the flag that they need."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _drops(self, to: str, mid: int) -> bool:
+        """Whether the flag of a message that leaves now is dropped."""
+
+    def take_packets(self) -> list[Outgoing]:
+        return [
+            (to, _unflagged(packet))
+            if packet.__class__ is Message and self._drops(to, packet[1])
+            else (to, packet)
+            for to, packet in super().take_packets()
+        ]
+
+
+class PermitsIgnored(HybridEndpoint[Any]):
     """Sends at once, whatever it may have learned."""
 
     __slots__ = ()
@@ -30,7 +42,7 @@ class PermitsIgnored(HybridEndpoint):
         super()._accept(source, peer, _unflagged(message))
 
 
-class EarlyPermitsDropped(HybridEndpoint):
+class EarlyPermitsDropped(HybridEndpoint[Any]):
     """A permit that overtakes its message is forgotten."""
 
     __slots__ = ()
@@ -44,7 +56,7 @@ class EarlyPermitsDropped(HybridEndpoint):
         super().receive(source, packet)
 
 
-class UpcallFirst(HybridEndpoint):
+class UpcallFirst(HybridEndpoint[Any]):
     """The application gets a message before its permit is known to be missing."""
 
     __slots__ = ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
-from ...core.endpoint import Packet
-from ...core.hybrid import HybridPeer, Message, Permit
-from ...core.sps import Held, Sps
-from .hybrid import EarlyPermitsDropped, PermitsIgnored, UpcallFirst, reflagged
+from ...core.endpoint import Outgoing, Packet
+from ...core.hybrid import Permit
+from ...core.sps import Held, Sps, SpsPeer
+from .hybrid import EarlyPermitsDropped, FlagsDropped, PermitsIgnored, UpcallFirst
 from .table import Mutant
 
 __all__ = ["TABLE"]
@@ -113,52 +113,55 @@ class SpsLastOnly(Sps):
 
     __slots__ = ()
 
-    def _accept(self, source: str, peer: HybridPeer, message: Packet) -> None:
+    def _accept(self, source: str, peer: SpsPeer, message: Packet) -> None:
         if message[1] in peer.early:
             peer.delivered = message[1]
         else:
             super()._accept(source, peer, message)
 
 
-class SpsFlagWithoutReceiver(Sps):
+class SpsFlagWithoutReceiver(FlagsDropped, Sps):
     """Whether a message is flagged does not depend on its receiver."""
 
-    __slots__ = ()
+    __slots__ = ("_free",)
+
+    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+        super().__init__(me, group)
+        self._free: set[int] = set()
+        """Messages that nobody but the one receiver stood in the way of when they were sent."""
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         free = self._u2 == self._mid + 1
         mid = super().send(to, payload)
         if free:
-            reflagged(self, mid, False)
+            self._free.add(mid)
         return mid
 
+    def _drops(self, to: str, mid: int) -> bool:
+        return mid in self._free
 
-class SpsUnsentNotCounted(Sps):
+    def take_packets(self) -> list[Outgoing]:
+        packets = super().take_packets()
+        self._free.clear()
+        return packets
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin._free = self._free.copy()
+
+
+class SpsUnsentNotCounted(FlagsDropped, Sps):
     """What has not left counts as acked when a message is flagged."""
 
     __slots__ = ()
 
-    def send(self, to: str | Collection[str], payload: Any) -> int:
-        mid = super().send(to, payload)
-        self._flag_again()
-        return mid
-
-    def receive(self, source: str, packet: Packet) -> None:
-        super().receive(source, packet)
-        self._flag_again()
-
-    def _flag_again(self) -> None:
-        for to, packet in tuple(self._packets):
-            if packet.__class__ is Message and packet[4] and not self._lacked(to, packet[1]):
-                reflagged(self, packet[1], False)
-
-    def _lacked(self, to: str, mid: int) -> bool:
-        """Whether something that has left before is unacked by another than `to`."""
+    def _drops(self, to: str, mid: int) -> bool:
+        """Whether nothing that has left before is unacked by another than `to`."""
         for k in range(self._buffer.first, mid):
             entry = self._buffer[k]
             if isinstance(entry, str) and entry != to and self._peers[entry].acked < k:
-                return True
-        return False
+                return False
+        return True
 
 
 class SpsSelfThroughNetwork(Sps):
