@@ -99,9 +99,9 @@ def seeds() -> dict[str, bytes]:
     """An input for each target that is understood: from there, the rest is near."""
     said = [
         frames.put_ack([[0, 2], [4, 5]]),
-        frames.put_run([2, 3], 1, [b"text", b"more"], [4, 4], True),
-        frames.put_run([9], 4, [b"x"], [1], False),
-        frames.put_piece(frames.Fragment(("msg", 5, 3, bytes(40)), 1, 4, 10), True),
+        frames.put_run(frames.Run([2, 3], 1, [b"text", b"more"], True, 8), [4, 4]),
+        frames.put_run(frames.Run([9], 4, [b"x"], False, 1), [1]),
+        frames.put_piece(frames.Piece(5, 3, True, 1, 4, bytes(10))),
         frames.put_obituary("ann", 1001),
         frames.put_because(["ann", "carol"]),
         b"\x02\x01\x03\x01\x04\x06\x07\x07\x09",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from causewire.transport import varint
 from causewire.transport.frames import (
-    Fragment,
+    Piece,
+    Run,
     most_messages,
     put_ack,
     put_because,
@@ -67,7 +68,8 @@ def runs(draw: st.DrawFn) -> tuple[list[tuple[Any, ...]], bool]:
 def frame(messages: list[tuple[Any, ...]], per: bool) -> bytes:
     payloads = [message[3] for message in messages]
     mids = [message[1] for message in messages]
-    return put_run(mids, messages[0][2], payloads, list(map(len, payloads)), per)
+    lengths = list(map(len, payloads))
+    return put_run(Run(mids, messages[0][2], payloads, per, sum(lengths)), lengths)
 
 
 @given(st.lists(runs(), min_size=1, max_size=3))
@@ -106,9 +108,9 @@ def test_acks(gaps: list[tuple[int, int]]) -> None:
 
 @given(st.binary(min_size=1, max_size=900), st.integers(1, 300), st.booleans())
 def test_pieces(payload: bytes, size: int, per: bool) -> None:
-    message = ("msg", 9, 3, payload, per)
     count = -(-len(payload) // size)
-    data = b"".join(put_piece(Fragment(message, k, count, size), per) for k in range(count))
+    parts = [payload[k * size : (k + 1) * size] for k in range(count)]
+    data = b"".join(put_piece(Piece(9, 3, per, k, count, part)) for k, part in enumerate(parts))
     pieces = read(data).pieces
     assert b"".join(piece.data for piece in pieces) == payload
     assert {(p.mid, p.pid, p.per, p.parts) for p in pieces} == {(9, 3, per, count)}

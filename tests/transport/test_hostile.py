@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from causewire.transport import Config, codec
 from causewire.transport.frames import (
-    Fragment,
+    Piece,
+    Run,
     most_messages,
     put_ack,
     put_obituary,
@@ -44,14 +45,15 @@ def frames(draw: st.DrawFn) -> bytes:
         if not mids:
             return b""
         payloads = [draw(st.binary(max_size=20)) for _ in mids]
-        return put_run(mids, pid, payloads, list(map(len, payloads)), draw(st.booleans()))
+        lengths = list(map(len, payloads))
+        return put_run(Run(mids, pid, payloads, draw(st.booleans()), sum(lengths)), lengths)
     if kind == "piece":
         pid = draw(SMALL)
-        message = ("msg", pid + draw(st.integers(1, 4)), pid, bytes(600))
+        mid = pid + draw(st.integers(1, 4))
         parts = draw(st.integers(1, 6))
-        size = draw(st.integers(1, 100))
+        data = bytes(draw(st.integers(1, 100)))
         part = draw(st.integers(0, parts - 1))
-        return put_piece(Fragment(message, part, parts, size), draw(st.booleans()))
+        return put_piece(Piece(mid, pid, draw(st.booleans()), part, parts, data))
     if kind == "ack":
         low = draw(NUMBERS)
         return put_ack([[low, min(low + draw(SMALL), 2**62 - 1)]])
@@ -164,13 +166,16 @@ def messages(first: int, step: int) -> bytes:
     """As many messages of a byte as a datagram may have, in runs without gaps or one by one."""
     mids = [first + step * k for k in range(most_messages(SIZE))]
     runs = [mids] if step == 1 else [[mid] for mid in mids]
-    frames = [put_run(run, run[0] - 1, [b"x"] * len(run), [1] * len(run), True) for run in runs]
+    frames = [
+        put_run(Run(run, run[0] - 1, [b"x"] * len(run), True, len(run)), [1] * len(run))
+        for run in runs
+    ]
     return b"".join(frames).ljust(SIZE, b"\x04")
 
 
 def part(mid: int, index: int) -> bytes:
     """A byte of a message that is said to have very many."""
-    return put_piece(Fragment(("msg", mid, mid - 1, bytes(index + 1)), index, 2**40, 1), True)
+    return put_piece(Piece(mid, mid - 1, True, index, 2**40, bytes(1)))
 
 
 GREEDY = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,9 +22,11 @@ Packet = tuple[Any, ...]
 
 def outbound(messages: list[Packet]) -> Outbound:
     """These have been released to a peer that takes as much as comes."""
-    made = Outbound(permits=True)
+    made = Outbound()
     made.peer_messages, made.peer_bytes = 1 << 20, 1 << 30
-    made.release(messages)
+    for flag, some in groupby(messages, itemgetter(4)):
+        _, mids, pids, payloads, _ = zip(*some, strict=True)
+        made.release(list(mids), pids[0], list(payloads), flag)
     return made
 
 
@@ -79,7 +83,7 @@ def test_a_message_that_just_fits_leaves_whatever_comes_behind_it(step: int) -> 
     out = outbound(messages)
     items: list[Any] = []
     assert out.fill(FULL, FULL, [], items) <= FULL
-    assert items == messages[:1]
+    assert [run.mids for run in items] == [[1]]
 
 
 def test_full_datagrams() -> None:
@@ -88,7 +92,7 @@ def test_full_datagrams() -> None:
         out = outbound(chain([step] * 40, [bytes(64)] * 40, [True] * 40))
         items: list[Any] = []
         out.fill(1200, FULL, [], items)
-        assert len(items) == (1200 - RUN_HEAD) // (64 + each)
+        assert [len(run.mids) for run in items] == [(1200 - RUN_HEAD) // (64 + each)]
 
 
 def test_short_messages_are_not_more_than_a_reader_takes() -> None:
@@ -96,5 +100,45 @@ def test_short_messages_are_not_more_than_a_reader_takes() -> None:
     items: list[Any] = []
     parts: list[bytes] = []
     out.fill(1200, FULL, parts, items)
-    assert 0 < len(items) <= most_messages(len(b"".join(parts)))
-    assert sum(len(run.mids) for run in read(b"".join(parts)).runs) == len(items)
+    assert 0 < sum(len(run.mids) for run in items) <= most_messages(len(b"".join(parts)))
+    assert [list(run.mids) for run in read(b"".join(parts)).runs] == [run.mids for run in items]
+
+
+@given(chains(), st.integers(FULL, 3 * FULL), st.integers(0, 2**32).map(Random))
+def test_what_was_lost_leaves_again_unless_it_is_acked(
+    messages: list[Packet], space: int, chance: Random
+) -> None:
+    """Datagrams get lost until all have arrived; whatever is said is what was released."""
+    out = outbound(messages)
+    by_mid = {message[1]: message for message in messages}
+    whole: set[int] = set()
+    parts_of: dict[int, dict[int, bytes]] = {}
+    for _ in range(10_000):
+        if not out.pending:
+            break
+        parts: list[bytes] = []
+        items: list[Any] = []
+        out.fill(space, FULL, parts, items)
+        data = b"".join(parts)
+        assert len(data) <= space
+        if chance.random() < 0.4:
+            out.lost(items)
+        else:
+            contents = read(data)
+            for run in contents.runs:
+                pids = (run.pid, *run.mids)
+                for mid, pid, payload in zip(run.mids, pids, run.payloads, strict=False):
+                    assert ("msg", mid, pid, payload, run.per) == by_mid[mid]
+                    whole.add(mid)
+            for piece in contents.pieces:
+                some = parts_of.setdefault(piece.mid, {})
+                some[piece.part] = bytes(piece.data)
+                if len(some) == piece.parts:
+                    joined = b"".join(some[k] for k in range(piece.parts))
+                    assert ("msg", piece.mid, piece.pid, joined, piece.per) == by_mid[piece.mid]
+                    whole.add(piece.mid)
+        mids = [message[1] for message in messages]
+        known = next((k for k, mid in enumerate(mids) if mid not in whole), len(mids))
+        if known and mids[known - 1] > out.acked and chance.random() < 0.3:
+            out.acknowledged(mids[known - 1])
+    assert whole == set(by_mid)

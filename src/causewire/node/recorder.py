@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 from ..core.endpoint import Delivery
 from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event, open_trace, open_writer
@@ -70,11 +69,13 @@ class Recorder:
         names = tuple([self._process if name == self._name else name for name in to])
         self._row(SEND, self._process, mid, names, size)
 
-    def released(self, session: Session, message: tuple[Any, ...]) -> None:
-        mid, pid, payload = message[1:4]
-        size = len(payload)
-        metadata = len(put_run((mid,), pid, (payload,), (size,), False)) - size
-        self._row(RELEASE, self._process, mid, (session.label,), size, metadata)
+    def released(self, session: Session, run: Run) -> None:
+        pids = (run.pid, *run.mids)
+        for mid, pid, payload in zip(run.mids, pids, run.payloads, strict=False):
+            size = len(payload)
+            alone = Run((mid,), pid, (payload,), False, size)
+            metadata = len(put_run(alone, (size,))) - size
+            self._row(RELEASE, self._process, mid, (session.label,), size, metadata)
 
     def arrived(self, session: Session, run: Run) -> None:
         label = session.label

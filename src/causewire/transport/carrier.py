@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ..core import fifo, hybrid
-from ..core.endpoint import Blocked, Delivery, Outgoing
+from ..core.endpoint import Blocked, Delivery
 from ..core.registry import create
 from .frames import Run
 
@@ -48,8 +48,16 @@ class Carrier(ABC):
         """The messages of `source` up to `mid` are permitted."""
 
     @abstractmethod
-    def take_packets(self) -> list[Outgoing]:
-        """Messages, acks and permits to send."""
+    def take_runs(self) -> list[fifo.OutgoingRun]:
+        """Messages to send."""
+
+    @abstractmethod
+    def take_acks(self) -> dict[str, int]:
+        """Acks to send: to whom, and of which message."""
+
+    @abstractmethod
+    def take_permits(self) -> dict[str, int]:
+        """Permits to send: to whom, and for which message."""
 
     @abstractmethod
     def take_deliveries(self) -> list[Delivery]:
@@ -87,8 +95,6 @@ class Native(Carrier):
         self.endpoint: fifo.FifoEndpoint[Any] = endpoint
         self.permits = isinstance(self.endpoint, hybrid.HybridEndpoint)
         self.send = self.endpoint.send
-        self.take_packets = self.endpoint.take_packets  # type: ignore[method-assign]
-        self.take_deliveries = self.endpoint.take_deliveries  # type: ignore[method-assign]
 
     def receive(self, source: str, run: Run) -> None:
         mids, pid, payloads, per, _ = run
@@ -100,8 +106,14 @@ class Native(Carrier):
     def permitted(self, source: str, mid: int) -> None:
         self.endpoint.receive(source, hybrid.Permit(mid))
 
-    def take_packets(self) -> list[Outgoing]:
-        return self.endpoint.take_packets()
+    def take_runs(self) -> list[fifo.OutgoingRun]:
+        return self.endpoint.take_runs()
+
+    def take_acks(self) -> dict[str, int]:
+        return self.endpoint.take_acks()
+
+    def take_permits(self) -> dict[str, int]:
+        return self.endpoint.take_permits()
 
     def take_deliveries(self) -> list[Delivery]:
         return self.endpoint.take_deliveries()

@@ -19,13 +19,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import sub
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
 
 __all__ = [
     "Contents",
-    "Fragment",
     "Piece",
     "Run",
     "most_messages",
@@ -67,6 +66,16 @@ class Run(NamedTuple):
     size: int
     """Bytes of all payloads."""
 
+    def split(self, count: int) -> tuple[Run, Run]:
+        """The first `count` messages, and the others."""
+        mids, pid, payloads, per, size = self
+        first = sum(map(len, payloads[:count]))
+        last = mids[count - 1] if count else pid
+        return (
+            Run(mids[:count], pid, payloads[:count], per, first),
+            Run(mids[count:], last, payloads[count:], per, size - first),
+        )
+
 
 class Piece(NamedTuple):
     """Part `part` of the `parts` of a message too long for a datagram."""
@@ -76,16 +85,7 @@ class Piece(NamedTuple):
     per: bool
     part: int
     parts: int
-    data: bytes
-
-
-class Fragment(NamedTuple):
-    """A part of a message, to be sent: bytes from `part * size`, `size` at the most."""
-
-    message: tuple[Any, ...]
-    part: int
-    parts: int
-    size: int
+    data: bytes | memoryview
 
 
 class Contents:
@@ -165,10 +165,9 @@ def put_because(names: Sequence[str]) -> bytes:
     return b"\x08" + put(len(names)) + b"".join(map(put_text, names))
 
 
-def put_run(
-    mids: Sequence[int], pid: int, payloads: Sequence[bytes], lengths: Sequence[int], per: bool
-) -> bytes:
-    """Messages that follow each other without a gap, the first of them next after `pid`."""
+def put_run(run: Run, lengths: Sequence[int]) -> bytes:
+    """Messages that follow each other without a gap; `lengths` are those of the payloads."""
+    mids, pid, payloads, per, _ = run
     count = len(mids)
     mid = mids[0]
     kind = MESSAGES | PER if per else MESSAGES
@@ -193,12 +192,10 @@ def _array(numbers: Sequence[int]) -> bytes:
     return b"%c%b" % (k, struct.pack(f">{len(numbers)}{_WIDTHS[k]}", *numbers))
 
 
-def put_piece(fragment: Fragment, per: bool) -> bytes:
-    message, index, count, size = fragment
-    mid = message[1]
-    data = message[3][index * size : (index + 1) * size]
-    numbers = (mid, mid - message[2] - 1, index, count, len(data))
-    return b"%c%b%b" % (PIECE | per, b"".join(map(put, numbers)), data)
+def put_piece(piece: Piece) -> bytes:
+    mid, pid, per, index, count, data = piece
+    numbers = (mid, mid - pid - 1, index, count, len(data))
+    return b"".join((b"%c" % (PIECE | per), *map(put, numbers), data))
 
 
 # -- reading ---------------------------------------------------------------------

@@ -27,7 +27,7 @@ class _Assembly:
         self.pid = piece.pid
         self.per = piece.per
         self.count = piece.parts
-        self.parts: dict[int, bytes] = {}
+        self.parts: dict[int, bytes | memoryview] = {}
         self.size = 0
 
 
@@ -133,14 +133,10 @@ class Inbound:
 
     def take(self, most: int) -> Run:
         """The next messages that are ready, `most` at the most."""
-        ready = self.ready
-        run = ready.popleft()
-        mids, pid, payloads, per, size = run
-        if len(mids) > most:
-            first = sum(map(len, payloads[:most]))
-            rest = Run(mids[most:], mids[most - 1], payloads[most:], per, size - first)
-            ready.appendleft(rest)
-            run = Run(mids[:most], pid, payloads[:most], per, first)
+        run = self.ready.popleft()
+        if len(run.mids) > most:
+            run, rest = run.split(most)
+            self.ready.appendleft(rest)
         self.messages -= len(run.mids)
         self.bytes -= run.size
         return run

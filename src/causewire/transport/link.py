@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from ..core import fifo
-from ..core.endpoint import Blocked, Delivery, LocalProtocolError, Outgoing, RemoteProtocolError
+from ..core.endpoint import Blocked, Delivery, LocalProtocolError, RemoteProtocolError
 from ..core.registry import create, describe
 from .carrier import Carrier
 from .codec import decode, encode
@@ -96,11 +96,17 @@ class Link(Carrier):
     def permitted(self, source: str, mid: int) -> None:
         raise RemoteProtocolError(f"{source!r} sent a permit, which {self.protocol} has not")
 
-    def take_packets(self) -> list[Outgoing]:
+    def take_runs(self) -> list[fifo.OutgoingRun]:
         for name, mid in self._due.items():
             self._fifo.send(name, _DELIVERED + put(mid))
         self._due = {}
-        return self._fifo.take_packets()
+        return self._fifo.take_runs()
+
+    def take_acks(self) -> dict[str, int]:
+        return self._fifo.take_acks()
+
+    def take_permits(self) -> dict[str, int]:
+        return {}
 
     def take_deliveries(self) -> list[Delivery]:
         ready = self._ready

@@ -3,8 +3,10 @@
 Messages leave for the first time in the order of their release (`queue`); those of
 lost datagrams leave again before that (`resend`). The peer takes a limited number
 of messages and bytes before it has acknowledged any (its window), and says in its
-greeting how many; an ack of the protocol moves the window on. What was released is
-counted in one piece per run, not by message.
+greeting how many; an ack of the protocol moves the window on.
+
+Messages lie here as the protocol had them, in columns, and go into datagrams in runs:
+nothing is done for each of them but to measure it and to join its bytes to the rest.
 """
 
 from __future__ import annotations
@@ -13,17 +15,40 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
-from operator import itemgetter
-from typing import Any
+from typing import TypeAlias
 
-from .frames import RUN_HEAD, Fragment, most_messages, put_piece, put_run
+from .frames import RUN_HEAD, Piece, Run, most_messages, put_piece, put_run
 
-__all__ = ["Outbound"]
+__all__ = ["Item", "Outbound"]
 
 PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 """The most bytes that a part of a message takes beside its data."""
 
-_Packet = tuple[Any, ...]
+Item: TypeAlias = Run | Piece
+"""What a datagram carries of messages, to be repeated if it is lost."""
+
+
+class _Queued:
+    """Messages that follow each other, and have not left yet: those from `head` on."""
+
+    __slots__ = ("head", "mids", "payloads", "per", "pid")
+
+    def __init__(self, mids: list[int], pid: int, payloads: list[bytes], per: bool) -> None:
+        self.mids = mids
+        self.pid = pid
+        """The one before the first, which may have left."""
+        self.payloads = payloads
+        self.per = per
+        self.head = 0
+
+    def passed(self, count: int) -> bool:
+        """So many more have left; returns whether that is all."""
+        self.head += count
+        if 2 * self.head >= len(self.mids):
+            self.pid = self.mids[self.head - 1]
+            del self.mids[: self.head], self.payloads[: self.head]
+            self.head = 0
+        return not self.mids
 
 
 class Outbound:
@@ -33,8 +58,6 @@ class Outbound:
         "_flying",
         "_flying_bytes",
         "_flying_messages",
-        "_head",
-        "_permits",
         "_queue",
         "_resend",
         "acked",
@@ -45,13 +68,11 @@ class Outbound:
         "released",
     )
 
-    def __init__(self, permits: bool) -> None:
-        self._permits = permits
-        self._queue: list[_Packet] = []
-        self._head = 0
-        self._resend: deque[_Packet] = deque()
-        self._flying: deque[tuple[int, int, int, list[_Packet]]] = deque()
-        """Runs that have left, and are not acknowledged: last message, messages, bytes."""
+    def __init__(self) -> None:
+        self._queue: deque[_Queued] = deque()
+        self._resend: deque[Item] = deque()
+        self._flying: deque[Run] = deque()
+        """What has left, and is not acknowledged."""
         self._flying_messages = 0
         self._flying_bytes = 0
         self.released = 0
@@ -66,17 +87,22 @@ class Outbound:
         """What the peer takes at a time; nothing until it is known."""
         self.peer_bytes = 0
 
-    def release(self, messages: Sequence[_Packet]) -> None:
-        """The protocol puts messages on the network."""
-        self._queue += messages
-        self.last = messages[-1][1]
-        self.released += len(messages)
+    def release(self, mids: list[int], pid: int, payloads: list[bytes], per: bool) -> None:
+        """The protocol puts messages on the network, the first of them next after `pid`."""
+        queue = self._queue
+        if queue and queue[-1].per == per:
+            queue[-1].mids += mids
+            queue[-1].payloads += payloads
+        else:
+            queue.append(_Queued(mids, pid, payloads, per))
+        self.last = mids[-1]
+        self.released += len(mids)
 
     @property
     def pending(self) -> bool:
         """Whether there is anything that could leave now."""
         return bool(self._resend) or (
-            self._head < len(self._queue)
+            bool(self._queue)
             and self._flying_messages < self.peer_messages
             and self._flying_bytes < self.peer_bytes
         )
@@ -86,183 +112,156 @@ class Outbound:
         self.acked = mid
         flying = self._flying
         messages = size = 0
-        while flying and flying[0][0] <= mid:
-            _, count, length, _ = flying.popleft()
-            messages += count
-            size += length
-        if flying and flying[0][3][0][1] <= mid:
-            last, count, length, run = flying.popleft()
-            k = bisect_right(run, mid, key=itemgetter(1))
-            part = sum([len(message[3]) for message in run[:k]])
-            flying.appendleft((last, count - k, length - part, run[k:]))
-            messages += k
-            size += part
+        while flying and flying[0].mids[0] <= mid:
+            run = flying.popleft()
+            if run.mids[-1] > mid:
+                run, rest = run.split(bisect_right(run.mids, mid))
+                flying.appendleft(rest)
+            messages += len(run.mids)
+            size += run.size
         self._flying_messages -= messages
         self._flying_bytes -= size
         return messages, size
 
-    def lost(self, items: list[Any]) -> None:
-        """Messages and fragments that were in a lost datagram are to leave again."""
-        acked = self.acked
-        for item in items:
-            message = item[0] if item.__class__ is Fragment else item
-            if message[1] > acked:
-                self._resend.append(item)
+    def lost(self, items: list[Item]) -> None:
+        """What was in a lost datagram is to leave again."""
+        self._resend.extend(items)
 
     def clear(self) -> None:
         """Nothing will leave any more."""
-        self._queue = []
-        self._head = 0
+        self._queue.clear()
         self._resend.clear()
         self._flying.clear()
 
     # -- filling a datagram ---------------------------------------------------
 
-    def fill(self, space: int, full: int, parts: list[bytes], items: list[Any]) -> int:
+    def fill(self, space: int, full: int, parts: list[bytes], items: list[Item]) -> int:
         """Put as much as fits into `space` bytes; returns how many bytes that is.
 
         What was put in is added to `parts` as bytes and to `items` as what it was.
         `full` is what every datagram has room for: longer messages are cut up.
         """
-        used = 0
+        used = messages = 0
         while True:
             if self._resend:
-                used += self._refill(space - used, parts, items)
-                if self._resend:
-                    return used
-            while self._head < len(self._queue):
-                room = self.peer_messages - self._flying_messages
-                if room <= 0 or self._flying_bytes >= self.peer_bytes:
-                    return used
-                if len(self._queue[self._head][3]) > full - RUN_HEAD:
+                self._skip_acked()
+            if not self._resend and self._queue:
+                head = self._queue[0]
+                if len(head.payloads[head.head]) > full - RUN_HEAD and self.pending:
                     self._cut_up(full - PIECE_HEAD)
-                    break
-                light = most_messages(used) - len(items)
-                size = self._put_new(space - used, room, light, parts, items)
-                if not size:
-                    return used
-                used += size
-            else:
+            light = most_messages(used) - messages
+            put = self._put_again if self._resend else self._put_new
+            item = put(space - used, light, parts)
+            if item is None:
                 return used
+            items.append(item)
+            used += len(parts[-1])
+            messages += len(item.mids) if isinstance(item, Run) else 1
 
-    def _put_new(
-        self, space: int, room: int, light: int, parts: list[bytes], items: list[Any]
-    ) -> int:
-        """One run from the head of the queue, as long as possible; 0 if nothing fits.
+    def _put_new(self, space: int, light: int, parts: list[bytes]) -> Run | None:
+        """One run from the head of the queue, as long as possible; none if nothing fits.
 
-        `room` is how many messages the peer takes, `light` how many short ones.
+        `light` is how many short messages the reader takes.
         """
-        queue, head = self._queue, self._head
-        length = len(queue[head][3])
+        if not self.pending:
+            return None
+        queued = self._queue[0]
+        head = queued.head
         space -= RUN_HEAD
-        if length > space:
-            return 0
-        chunk = queue[head : head + min(room, space // (length or 1) + 1)]
-        columns = tuple(zip(*chunk, strict=True))
-        mids, payloads = columns[1], columns[3]
-        per = False
-        most = len(chunk)
-        if self._permits:
-            flags = columns[4]
-            per = flags[0]
-            if flags.count(per) < most:
-                most = flags.index(not per)
+        length = len(queued.payloads[head])
+        room = self.peer_messages - self._flying_messages
+        end = head + min(room, max(space, 0) // (length or 1) + 1)
+        mids = queued.mids[head:end]
+        payloads = queued.payloads[head:end]
         lengths = list(map(len, payloads))
-        even = lengths.count(length) == len(lengths)
-        each = 0
-        if (span := mids[-1] - mids[0]) >= len(mids):
-            each = _width(span - len(mids) + 2)  # no step is longer than that
-        if even and length:
-            count = space // (length + each)
-        else:
-            each += _width(max(lengths))
-            count = bisect_right(list(accumulate([n + each for n in lengths])), space)
-        count = min(most, max(1, count))  # one alone needs no more than there is
-        if length < 16 or not even:
-            count = _light_enough(lengths, count, light)
+        count = _fitting(mids, lengths, space, light)
         if not count:
-            return 0
-        if count < len(chunk):
-            del chunk[count:], lengths[count:]
-            mids, payloads = mids[:count], payloads[:count]
-        part = put_run(mids, chunk[0][2], payloads, lengths, per)
-        parts.append(part)
-        items += chunk
-        self._note(chunk, sum(lengths))
-        return len(part)
+            return None
+        if count < len(mids):
+            del mids[count:], payloads[count:], lengths[count:]
+        pid = queued.mids[head - 1] if head else queued.pid
+        run = Run(mids, pid, payloads, queued.per, sum(lengths))
+        parts.append(put_run(run, lengths))
+        self._leaves(run)
+        return run
 
-    def _note(self, run: list[_Packet], size: int) -> None:
+    def _leaves(self, run: Run) -> None:
         """These messages leave for the first time."""
-        count = len(run)
-        self.departed = run[-1][1]
-        self._flying.append((self.departed, count, size, run))
+        count = len(run.mids)
+        self.departed = run.mids[-1]
+        self._flying.append(run)
         self._flying_messages += count
-        self._flying_bytes += size
-        self._advance(count)
-
-    def _advance(self, count: int) -> None:
-        self._head += count
-        if self._head == len(self._queue):
-            self._queue = []
-            self._head = 0
-        elif self._head > 4096:
-            del self._queue[: self._head]
-            self._head = 0
+        self._flying_bytes += run.size
+        if self._queue[0].passed(count):
+            self._queue.popleft()
 
     def _cut_up(self, size: int) -> None:
         """Make parts of the message at the head of the queue, too long for a datagram."""
-        message = self._queue[self._head]
-        count = -(-len(message[3]) // size)
-        self._resend.extend([Fragment(message, k, count, size) for k in range(count)])
-        self._note([message], len(message[3]))
+        queued = self._queue[0]
+        head, per = queued.head, queued.per
+        mid, payload = queued.mids[head], queued.payloads[head]
+        pid = queued.mids[head - 1] if head else queued.pid
+        count = -(-len(payload) // size)
+        data = memoryview(payload)
+        self._resend.extend(
+            [Piece(mid, pid, per, k, count, data[k * size : (k + 1) * size]) for k in range(count)]
+        )
+        self._leaves(Run([mid], pid, [payload], per, len(payload)))
 
-    def _refill(self, space: int, parts: list[bytes], items: list[Any]) -> int:
-        """From what is to leave again, and parts: as many frames as it takes."""
-        resend = self._resend
-        used = 0
+    # -- what leaves again ----------------------------------------------------
+
+    def _skip_acked(self) -> None:
+        """Drop from the head of `resend` what has arrived after all."""
+        resend, acked = self._resend, self.acked
         while resend:
             item = resend[0]
-            if item.__class__ is Fragment:
-                if item[0][1] > self.acked:
-                    part = put_piece(item, self._permits and item[0][4])
-                    if used + len(part) > space:
-                        break
-                    parts.append(part)
-                    items.append(item)
-                    used += len(part)
-                resend.popleft()
-            elif item[1] <= self.acked:
-                resend.popleft()
-            else:
-                run = self._next_run(space - used, most_messages(used) - len(items))
-                if not run:
-                    break
-                per = self._permits and run[0][4]
-                mids = [message[1] for message in run]
-                payloads = [message[3] for message in run]
-                part = put_run(mids, run[0][2], payloads, list(map(len, payloads)), per)
-                parts.append(part)
-                items += run
-                used += len(part)
-        return used
+            if isinstance(item, Piece):
+                if item.mid > acked:
+                    return
+            elif item.mids[-1] > acked:
+                if item.mids[0] <= acked:
+                    resend[0] = item.split(bisect_right(item.mids, acked))[1]
+                return
+            resend.popleft()
 
-    def _next_run(self, space: int, light: int) -> list[_Packet]:
-        """Messages from the head of `resend` that can share a frame."""
-        resend = self._resend
-        run: list[_Packet] = []
-        size = 0
-        while resend:
-            message = resend[0]
-            if message.__class__ is Fragment or len(run) >= light + size // 16:
-                break
-            if run and (message[2] != run[-1][1] or message[4:] != run[-1][4:]):
-                break
-            size += len(message[3])
-            # Twelve bytes are the most that a message takes in the arrays of a run.
-            if RUN_HEAD + size + 12 * len(run) > space:
-                break
-            run.append(resend.popleft())
-        return run
+    def _put_again(self, space: int, light: int, parts: list[bytes]) -> Item | None:
+        """The head of `resend`, or as much of it as fits; none if nothing does."""
+        item = self._resend.popleft()
+        if isinstance(item, Piece):
+            part = put_piece(item)
+            if len(part) > space:
+                self._resend.appendleft(item)
+                return None
+            parts.append(part)
+            return item
+        lengths = list(map(len, item.payloads))
+        count = _fitting(item.mids, lengths, space - RUN_HEAD, light)
+        if count < len(item.mids):
+            item, rest = item.split(count)
+            self._resend.appendleft(rest)
+        if not count:
+            return None
+        parts.append(put_run(item, lengths[:count]))
+        return item
+
+
+def _fitting(mids: Sequence[int], lengths: list[int], space: int, light: int) -> int:
+    """How many of these messages fit into a frame that has `space` behind its head."""
+    length = lengths[0]
+    if length > space:
+        return 0
+    count = len(mids)
+    even = lengths.count(length) == count
+    each = 0
+    if (span := mids[-1] - mids[0]) >= count:
+        each = _width(span - count + 2)  # no step is longer than that
+    if even and length:
+        count = min(count, space // (length + each))
+    else:
+        each += _width(max(lengths))
+        count = bisect_right(list(accumulate([n + each for n in lengths])), space)
+    count = max(1, count)  # one alone needs no more than there is
+    return count if even and length >= 16 else _light_enough(lengths, count, light)
 
 
 def _width(n: int) -> int:

@@ -86,7 +86,6 @@ class Peers(ABC):
         name: str,
         incarnation: int,
         protocol: str,
-        permits: bool,
         sealer: Sealer,
         config: Config | None,
     ) -> None:
@@ -111,7 +110,6 @@ class Peers(ABC):
         self.greetings: list[tuple[bytes, Address]] = []
         """Greetings to be sent."""
         self.timers = Timers()
-        self._permits = permits
         self._sealer = sealer
         self._floors: dict[str, int] = {}
         """Obituaries: all incarnations of that process below this one are gone."""
@@ -163,9 +161,7 @@ class Peers(ABC):
                 alias = f"{name}\0{peer.lives + 1}"
                 self._renamed = True
             peer.lives += 1
-            session = Session(
-                name, alias, peer.address, self.carrier.send, self._permits, self.config
-            )
+            session = Session(name, alias, peer.address, self.carrier.send, self.config)
             peer.session = self.live[name] = self.by_alias[alias] = session
         return session
 

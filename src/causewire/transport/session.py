@@ -89,7 +89,6 @@ class Session:
         alias: str,
         address: Address,
         send: Callable[[str, bytes], int],
-        permits: bool,
         config: Config,
     ) -> None:
         self.name = name
@@ -100,7 +99,7 @@ class Session:
         self.incarnation = 0
         self.established = False
         self.over = False
-        self.outbound = Outbound(permits)
+        self.outbound = Outbound()
         self.inbound = Inbound(config.message)
         self.received = Received()
         trip = RoundTrip(config.first_timeout, config.least_timeout, config.longest_timeout)

@@ -31,14 +31,12 @@ has first been told not to listen to them.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 from ..core.endpoint import (
     Delivery,
     LocalProtocolError,
-    Packet,
     RemoteProtocolError,
     destinations,
 )
@@ -70,8 +68,8 @@ class Observer(Protocol):
     def sent(self, mid: int, to: tuple[str, ...], size: int) -> None:
         """Causal send."""
 
-    def released(self, session: Session, message: tuple[Any, ...]) -> None:
-        """A message is put on the network."""
+    def released(self, session: Session, run: Run) -> None:
+        """Messages are put on the network."""
 
     def arrived(self, session: Session, run: Run) -> None:
         """Messages came from the network."""
@@ -96,7 +94,7 @@ class Transport(Peers):
         **options: Any,
     ) -> None:
         self.carrier = _carrier(protocol, check_name(name), peers, options)
-        super().__init__(name, incarnation, protocol, self.carrier.permits, sealer(key), config)
+        super().__init__(name, incarnation, protocol, sealer(key), config)
         self.life = life
         self.ledger = Ledger(self.config)
         self._inbox = Inbox(self.config.queue_messages, self.config.queue_bytes)
@@ -364,41 +362,40 @@ class Transport(Peers):
         """Bring what the protocol has to say to the sessions, until it says no more."""
         self._collect()
         self.admit()
-        while packets := self.carrier.take_packets():
-            first = packets[0][0]
-            if packets[-1][0] == first:
-                some = [packet for alias, packet in packets if alias == first]
-                if len(some) == len(packets):
-                    self._dispatch(self.by_alias[first], some)
-                    continue
-            by_alias: defaultdict[str, list[Packet]] = defaultdict(list)
-            for alias, packet in packets:
-                by_alias[alias].append(packet)
-            for alias, some in by_alias.items():
-                self._dispatch(self.by_alias[alias], some)
+        carrier, by_alias, active = self.carrier, self.by_alias, self.active
+        said = True
+        while said:
+            said = False
+            for alias, mids, pid, payloads, per in carrier.take_runs():
+                said = True
+                self._release(by_alias[alias], mids, pid, payloads, per)
+            for alias, mid in carrier.take_acks().items():
+                session = by_alias[alias]
+                session.delivered = max(session.delivered, mid)
+                if not session.over:
+                    session.control_due = True
+                    active[session] = None
+            for alias, mid in carrier.take_permits().items():
+                session = by_alias[alias]
+                session.permit = max(session.permit, mid)
+                if not session.over:
+                    session.control_due = True
+                    active[session] = None
         if self._linked:
             self._confirm()
 
-    def _dispatch(self, session: Session, packets: list[Packet]) -> None:
-        """Packets for one peer: messages, then acks and permits, as `take_packets` has them."""
-        while packets and packets[-1][0] != "msg":
-            packet = packets.pop()
-            if packet[0] == "ack":
-                session.delivered = max(session.delivered, packet[1])
-            elif packet[0] == "permit":
-                session.permit = max(session.permit, packet[1])
-            session.control_due = True
+    def _release(
+        self, session: Session, mids: list[int], pid: int, payloads: list[bytes], per: bool
+    ) -> None:
+        """The protocol puts messages for one peer on the network."""
         if session.over:
-            if packets:
-                session.outbound.last = packets[-1][1]
-                self._pretend(session)
+            session.outbound.last = mids[-1]
+            self._pretend(session)
             return
         self.active[session] = None
-        if packets:
-            session.outbound.release(packets)
-            if self.observer is not None:
-                for packet in packets:
-                    self.observer.released(session, packet)
+        if self.observer is not None:
+            self.observer.released(session, Run(mids, pid, payloads, per, sum(map(len, payloads))))
+        session.outbound.release(mids, pid, payloads, per)
 
     def _confirm(self) -> None:
         """On a link: what do the applications of others have by now?"""
