@@ -12,12 +12,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bytes", "Longs", "Words", "compiled", "inlined"]
+__all__ = ["Bytes", "Clocks", "Longs", "Words", "compiled", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 Bytes: TypeAlias = npt.NDArray[np.int8]
 Words: TypeAlias = npt.NDArray[np.int32]
+Clocks: TypeAlias = npt.NDArray[Any]  # of 16 bits or of 32; functions are compiled for either
 Longs: TypeAlias = npt.NDArray[np.int64]
 
 

@@ -33,7 +33,9 @@ message has its own number to put there, less one for what happened before it.
 Version 0 is the clock of all who have delivered nothing yet.
 
 The state grows with what is in flight, and with nothing else; it starts small,
-and doubles when the compiled loop comes back and asks for more.
+and doubles when the compiled loop comes back and asks for more. Clocks are most of
+it, and to go through them is most of the work: so their numbers have 16 bits, as
+long as nobody has sent more messages than that can tell.
 
 **Order is verified, not assumed.** Rows may come in any order in which each
 process's rows are in order and each send comes before its deliveries:
@@ -60,9 +62,19 @@ import numpy.typing as npt
 
 from . import loop
 from .columns import Columns
-from .compiled import Longs, Words
+from .compiled import Clocks, Longs, Words
 
-__all__ = ["FOREIGN_SEND", "UNMATCHED", "Found", "Kernel", "Odd", "OrderError"]
+__all__ = [
+    "ARRIVED",
+    "FOREIGN_SEND",
+    "UNMATCHED",
+    "Found",
+    "Kernel",
+    "Odd",
+    "OrderError",
+    "padded",
+    "stride_of",
+]
 
 
 class Odd(IntEnum):
@@ -73,10 +85,10 @@ class Odd(IntEnum):
     SEQ = 2
     ORIGIN = 3
     MID = 4
-    WHY = 5  # UNMATCHED or FOREIGN_SEND
+    WHY = 5  # UNMATCHED, FOREIGN_SEND or ARRIVED
 
 
-UNMATCHED, FOREIGN_SEND = loop.UNMATCHED, loop.FOREIGN_SEND
+UNMATCHED, FOREIGN_SEND, ARRIVED = loop.UNMATCHED, loop.FOREIGN_SEND, loop.ARRIVED
 
 
 class Found(IntEnum):
@@ -108,6 +120,9 @@ class Kernel:
     How the rows are cut into batches makes no difference.
     """
 
+    _numbers: type[np.signedinteger[Any]] = np.int16
+    """What clocks are made of, to begin with."""
+
     def __init__(
         self,
         origins: tuple[int, int] | None = None,
@@ -124,11 +139,12 @@ class Kernel:
         """
         self._origins = origins
         self._unique = unique
+        self._beyond = False
         self._processes = 0
         self._lanes = 0
         self._odd: list[Longs] = []
         word, long = np.zeros(0, np.int32), np.zeros(0, np.int64)
-        table = np.zeros((0, 0), np.int32)
+        table = np.zeros((0, 0), self._numbers)
         counters = np.zeros(9, np.int64)
         counters[loop.EVERY] = every
         self._state = loop.State(
@@ -136,8 +152,10 @@ class Kernel:
             mid=long,
             number=word,
             current=word,
+            lane=word,
+            origin=word,
             low=table,
-            place=table,
+            place=np.zeros((0, 0), np.int32),
             pool=np.zeros(256, np.int32),
             empty=np.array([-1] * loop.CLASSES + [0], np.int32),
             clock=table,
@@ -164,11 +182,17 @@ class Kernel:
         """The next rows; `processes` is how many they and all before mention."""
         if processes > self._processes:
             self._more_processes(processes)
-        lo, hi = self._origins or (0, processes)
         at = 0
         while True:
             at, why = loop.advance(
-                self._state, columns, at, position, lo, hi, self._lanes, not self._unique
+                self._state,
+                columns,
+                at,
+                position,
+                self._lanes,
+                not self._unique,
+                self._beyond,
+                loop.never(self._state.low),
             )
             if why == loop.DONE:
                 return
@@ -180,6 +204,8 @@ class Kernel:
                 self._more_copies(int(columns.first[at + 1] - columns.first[at]))
             elif why == loop.VERSIONS:
                 self._more_versions(2 * len(self._state.clock))
+            elif why == loop.NUMBERS:
+                self._more_numbers()
             elif why == loop.POOL:
                 pool = self._state.pool
                 self._state = self._state._replace(pool=_resized(pool, (2 * len(pool),), 0))
@@ -226,26 +252,41 @@ class Kernel:
     def _more_processes(self, processes: int) -> None:
         s = self._state
         lo, hi = self._origins or (0, processes)
+        new = np.arange(max(lo, self._processes), min(hi, processes), dtype=np.int32)
         self._processes = processes
-        self._lanes = _padded(hi - lo)
+        self._lanes = max(self._lanes, padded(hi - lo))
         rows, stride = s.low.shape
-        if processes <= rows and self._lanes <= stride:
-            return
-        if processes > rows:
-            rows = max(processes, 2 * rows)
-        if self._lanes > stride:
-            # An odd number of cache lines: rows spread over the sets of the cache.
-            stride = _padded(max(hi - lo, 2 * stride)) + 16
+        if processes > rows or self._lanes > stride:
+            if processes > rows:
+                rows = max(processes, 2 * rows)
+            if self._lanes > stride:
+                stride = stride_of(max(hi - lo, 2 * stride), s.clock)
+            self._more_room(rows, stride)
+        self._state.lane[new] = new - lo
+        self._state.origin[new - lo] = new
+
+    def _more_room(self, rows: int, stride: int) -> None:
+        s = self._state
         self._state = s._replace(
             seq=_resized(s.seq, (rows,), -1),
             mid=_resized(s.mid, (rows,), -1),
             number=_resized(s.number, (rows,), 0),
             current=_resized(s.current, (rows,), 0),
-            low=_resized(s.low, (rows, stride), loop.NEVER),
+            lane=_resized(s.lane, (rows,), -1),
+            origin=_resized(s.origin, (stride,), 0),
+            low=_resized(s.low, (rows, stride), loop.never(s.low)),
             place=_resized(s.place, (rows, stride), -1),
             clock=_resized(s.clock, (len(s.clock), stride), 0),
         )
         self._more_versions(max(len(s.clock), rows + 64))
+
+    def _more_numbers(self) -> None:
+        """Numbers have become too large for 16 bits."""
+        s = self._state
+        low, clock = s.low.astype(np.int32), s.clock.astype(np.int32)
+        low[s.low == loop.never(s.low)] = loop.never(low)
+        self._state = s._replace(low=low, clock=clock)
+        self._more_room(len(low), stride_of(low.shape[1], clock))
 
     def _more_versions(self, size: int) -> None:
         s = self._state
@@ -290,8 +331,16 @@ class Kernel:
         )
 
 
-def _padded(lanes: int) -> int:
+def padded(lanes: int) -> int:
+    """So many lanes, and as many more as make whole vectors."""
     return -(-lanes // _LANES) * _LANES
+
+
+def stride_of(lanes: int, clock: Clocks) -> int:
+    """How far apart clocks lie, in numbers: an odd number of cache lines, so that they
+    spread over the sets of the cache."""
+    line = 64 // clock.itemsize
+    return -(-lanes // (2 * line)) * 2 * line + line
 
 
 def _resized(old: npt.NDArray[N], shape: tuple[int, ...], fill: int) -> npt.NDArray[N]:

@@ -9,8 +9,9 @@ send to its delivery there. A *slot* is a small number that stands for a message
 from its send to the delivery of its last copy, and for another one after that.
 A table finds the slot of a copy from (origin, mid, destination): hashing with
 chains, because in a chain a copy is found, and taken out again, by looking at
-little more than itself. It is needed for origins outside of the block only: what
-comes from others is found in its place.
+little more than itself. It is needed for what cannot be overtaken in the eyes of
+this kernel: messages of origins outside of the block, and those sent beyond the
+end of a stretch (`stretches.py`). All others are found in their places.
 
 **Places.** For a pair of processes, the slots of all that is in flight from one
 to the other, in the order of sending. Most pairs have at most one; others have
@@ -39,15 +40,16 @@ from typing import NamedTuple
 import numpy as np
 
 from .columns import DELIVER, OTHER, Columns
-from .compiled import Longs, Words, compiled, inlined
+from .compiled import Clocks, Longs, Words, compiled, inlined
 
 __all__ = ["State", "advance", "rechain"]
 
 # What the loop stopped for.
-DONE, ORDER, SLOTS, COPIES, POOL, VERSIONS, ODD = range(7)
+DONE, ORDER, SLOTS, COPIES, POOL, VERSIONS, ODD, NUMBERS = range(8)
 
 # Why a row was set aside.
 UNMATCHED, FOREIGN_SEND = range(2)
+ARRIVED = 2  # nothing is wrong with it: beyond the end, something from before it came
 
 # Places in `State.counters`: what is unused, then results.
 FREE_SLOTS, FREE_COPIES, FREE_VERSIONS, IN_FLIGHT, SENT, SET_ASIDE, VIOLATIONS, FOUND, EVERY = (
@@ -65,8 +67,10 @@ COPY_FIELDS = 4
 CLASS, START, COUNT, HEADER = range(4)
 CLASSES = 26
 
-NEVER = np.iinfo(np.int32).max
-"""Lowest number in flight where nothing is."""
+
+def never(table: Clocks) -> int:
+    """Lowest number in flight where nothing is: the greatest that the table can hold."""
+    return int(np.iinfo(table.dtype).max)
 
 
 class State(NamedTuple):
@@ -77,13 +81,16 @@ class State(NamedTuple):
     mid: Longs  # its last message
     number: Words  # how many it sent
     current: Words  # its clock, a version
+    lane: Words  # where in clocks it is as an origin; -1 if it is not in the block
+    # of each lane
+    origin: Words  # whose it is
     # of each process and origin
-    low: Words  # the lowest number in flight
+    low: Clocks  # the lowest number in flight
     place: Words  # what is in flight; see above
     pool: Words
     empty: Words
     # of each version
-    clock: Words
+    clock: Clocks
     shared: Words  # how many refer to it
     free_versions: Words  # a stack
     # of each slot
@@ -305,7 +312,7 @@ def pull(pool: Words, empty: Words, place: int, at: int) -> int:
 
 @inlined
 def _merge(
-    clock: Words, low: Words, theirs: int, mine: int, result: int, d: int, lanes: int
+    clock: Clocks, low: Clocks, theirs: int, mine: int, result: int, d: int, lanes: int
 ) -> bool:
     """The maximum of two clocks; whether theirs knows of something in flight to d.
 
@@ -321,7 +328,7 @@ def _merge(
 
 
 @compiled
-def _overtaken(s: State, c: Columns, t: int, position: int, slot: int, lo: int, lanes: int) -> None:
+def _overtaken(s: State, c: Columns, t: int, position: int, slot: int, lanes: int) -> None:
     """Count what the delivery of row t overtook, and keep examples."""
     d = c.process[t]
     theirs = s.slot_version[slot]
@@ -347,7 +354,7 @@ def _overtaken(s: State, c: Columns, t: int, position: int, slot: int, lo: int, 
             s.found[row, 3] = c.origin[t]
             s.found[row, 4] = c.mid[t]
             s.found[row, 5] = s.slot_sent[slot]
-            s.found[row, 6] = lo + i
+            s.found[row, 6] = s.origin[i]
             s.found[row, 7] = s.slot_mid[first]
             s.found[row, 8] = s.slot_sent[first]
 
@@ -370,20 +377,22 @@ def advance(
     c: Columns,
     start: int,
     position: int,
-    lo: int,
-    hi: int,
     lanes: int,
     growing: bool,
+    beyond: bool,
+    nowhere: int,
 ) -> tuple[int, int]:
     """Go on from row `start`; returns the row at which it stopped, and what for.
 
-    `lo` to `hi` are the origins of the block, `lanes` their number, padded. A
-    row is either taken completely or, when there is no room, not at all.
+    `lanes` is how many origins the block has, padded. `beyond` says that the rows
+    are beyond the end of a stretch; `nowhere` is `never` of the tables. A row is
+    either taken completely or, when there is no room, not at all.
     """
     # Local names, so that the loop does not count references to the arrays.
     kinds, processes, seqs, origins, mids = c.kind, c.process, c.seq, c.origin, c.mid
     firsts, peers = c.first, c.peers
     last_seq, last_mid, last_number, current = s.seq, s.mid, s.number, s.current
+    lane_of = s.lane
     low, places, pool, empty = s.low, s.place, s.pool, s.empty
     clock, shared, free_versions = s.clock, s.shared, s.free_versions
     slot_version, slot_number, slot_copies = s.slot_version, s.slot_number, s.slot_copies
@@ -410,8 +419,8 @@ def advance(
             break
         mid = mids[t]
         origin = int(origins[t])
-        lane = origin - lo
-        ours = lo <= origin < hi
+        lane = int(lane_of[origin])
+        ours = lane >= 0
 
         if kind == DELIVER:
             if versions_left == 0:
@@ -426,17 +435,25 @@ def advance(
                         slot = slot_at(pool, place, at)
                 elif place < -1 and slot_mid[-2 - place] == mid:
                     slot = -2 - place
-            else:
+            placed = slot >= 0
+            if placed:
+                if beyond:
+                    if counters[SET_ASIDE] == odd.shape[0]:
+                        why = ODD
+                        break
+                    _set_aside(s, c, t, position, ARRIVED)
+            elif beyond or not ours:
                 copy = take_copy(heads, copies, mid, origin << 32 | p)
                 if copy >= 0:
                     slot = int(copies[copy, SLOT])
                     free_copies[copies_left] = copy
                     copies_left += 1
             if slot < 0:
-                if counters[SET_ASIDE] == odd.shape[0]:
-                    why = ODD
-                    break
-                _set_aside(s, c, t, position, UNMATCHED)
+                if not beyond:
+                    if counters[SET_ASIDE] == odd.shape[0]:
+                        why = ODD
+                        break
+                    _set_aside(s, c, t, position, UNMATCHED)
                 last_seq[p] = seqs[t]
                 t += 1
                 continue
@@ -451,22 +468,23 @@ def advance(
             ahead = _merge(clock, low, theirs, mine, result, p, lanes)
             if ours:
                 ahead |= low[p, lane] < number
-                lowest = NEVER
-                if place >= 0:
-                    place = pull(pool, empty, place, at)
+                if placed:
+                    lowest = nowhere
                     if place >= 0:
-                        lowest = slot_number[slot_at(pool, place, 0)]
-                else:
-                    place = -1
-                places[p, lane] = place
-                low[p, lane] = lowest
+                        place = pull(pool, empty, place, at)
+                        if place >= 0:
+                            lowest = slot_number[slot_at(pool, place, 0)]
+                    else:
+                        place = -1
+                    places[p, lane] = place
+                    low[p, lane] = lowest
                 clock[result, lane] = max(clock[result, lane], number)
             if ahead:
                 own = np.int32(0)
                 if ours:
                     own = clock[theirs, lane]
                     clock[theirs, lane] = number - 1
-                _overtaken(s, c, t, position, slot, lo, lanes)
+                _overtaken(s, c, t, position, slot, lanes)
                 if ours:
                     clock[theirs, lane] = own
             current[p] = result
@@ -494,8 +512,11 @@ def advance(
                 break
             slot = int(free_slots[slots_left - 1])
             number = np.int32(last_number[p] + 1)
+            if number >= nowhere:
+                why = NUMBERS
+                break
             count = 0
-            if ours:
+            if ours and not beyond:
                 for k in range(firsts[t], firsts[t + 1]):
                     d = peers[k]
                     place = int(places[d, lane])
@@ -539,7 +560,7 @@ def advance(
                 slot_version[slot] = current[p]
                 shared[current[p]] += 1
 
-        else:
+        elif not beyond:
             if counters[SET_ASIDE] == odd.shape[0]:
                 why = ODD
                 break

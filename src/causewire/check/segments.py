@@ -265,6 +265,8 @@ def _survey(
 class Survey(Kernel):
     """The first pass over a segment, batch by batch."""
 
+    _numbers = np.int32
+
     def __init__(self, position: int = 0, ignored: Collection[int] = ()) -> None:
         """`position` is that of the first row; `ignored` are strangers' positions."""
         super().__init__(examples=0)
@@ -649,6 +651,8 @@ def resume(
 
 
 class _Resumed(Kernel):
+    _numbers = np.int32
+
     def __init__(
         self, cut: Cut, origins: tuple[int, int] | None, examples: int, every: bool
     ) -> None:
@@ -692,7 +696,7 @@ class _Resumed(Kernel):
         if lo < hi:
             low = s.low[:n, : hi - lo]
             begin = np.searchsorted(flight.origin, np.arange(lo, hi))
-            rows, lanes = np.nonzero(low != loop.NEVER)
+            rows, lanes = np.nonzero(low != loop.never(low))
             low[rows, lanes] = flight.number[begin[lanes] + low[rows, lanes] - 1]
         s.seq[:n], s.mid[:n], s.number[:n] = cut.seq, cut.mid, cut.number
         s.counters[loop.SENT] = 0
