@@ -18,13 +18,14 @@ from flipped import flip_a_bit
 from causewire.check import check
 from causewire.cli import check as command
 from causewire.cli import main
-from causewire.pipeline import prepare
+from causewire.pipeline import large, parts, prepare
 from causewire.pipeline.check import check_files, check_paths, check_runs, violations
 from causewire.pipeline.large import check_large
 from causewire.pipeline.limits import Limits, Shape, choose
-from causewire.pipeline.outcomes import report_of
+from causewire.pipeline.outcomes import ORDER, report_of
 from causewire.pipeline.pieces import Runs, layout
 from causewire.pipeline.tasks import ask
+from causewire.pipeline.trouble import Trouble
 from causewire.trace import NAMES, Event, TraceError, arrow_schema, write_trace
 
 SMALL = Limits(large=300, wide=16, segment=50, longest=200, share=100, enough=200)
@@ -159,7 +160,7 @@ def test_each_run_begins_in_one_share(tmp_path, shares):
 # -- one long run --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [Shape(1, 1), Shape(2, 1), Shape(1, 5)])
+@pytest.mark.parametrize("shape", [Shape(), Shape(blocks=2), Shape(segments=5), Shape(stretches=5)])
 def test_a_long_run_each_way(spark, tmp_path, shape):
     events = planted(long_run(1, processes=40, steps=700, causal=False), 100, seed=1)
     again = next(e for e in reversed(events) if e.kind == "deliver")
@@ -175,22 +176,23 @@ def test_a_long_run_each_way(spark, tmp_path, shape):
 
 
 def test_a_large_trace_with_planted_violations(spark, tmp_path):
-    """Found in whichever way it is shared out: blocks of origins, segments of time, as it is."""
+    """Found in whichever way it is shared out: by origins, time, stretches, as it is."""
     events = planted(long_run(11, processes=64, steps=6000), 2000, seed=11)
     path = write(tmp_path / "long.parquet", events, rows=4096)
     wanted = check(str(path))
     assert len(events) > 15_000
     assert wanted.violations > 40
     pieces = layout([str(path)])
-    for shape in (Shape(2, 1), Shape(1, 4)):
+    for shape in (Shape(blocks=2), Shape(segments=4), Shape(stretches=4)):
         row = check_large(spark, "long", pieces, shape=shape)
         assert row["violations"] == wanted.violations
         assert row["examples"] == [violation.to_json() for violation in wanted.examples]
     assert check_paths([path]) == wanted
 
 
-def test_strangers_make_a_segment_be_surveyed_again(spark, tmp_path):
-    """Second deliveries and bad rows far from their sends."""
+@pytest.mark.parametrize("shape", [Shape(segments=6), Shape(stretches=6)])
+def test_second_deliveries_and_bad_rows_far_from_their_sends(spark, tmp_path, shape):
+    """They make a segment be surveyed again; stretches have to tell them from late ones."""
     events = planted(long_run(2, steps=500, causal=False), 3, seed=2)
     for k in (300, 700, 1100):
         old = next(e for e in events[20:] if e.kind == "deliver")
@@ -205,10 +207,85 @@ def test_strangers_make_a_segment_be_surveyed_again(spark, tmp_path):
     wanted = check(str(path))
     assert wanted.duplicates == 3
     assert wanted.bad.total() == 1
-    row = check_large(spark, "long", layout([str(path)]), shape=Shape(1, 6))
+    row = check_large(spark, "long", layout([str(path)]), shape=shape)
     assert (row["violations"], row["duplicates"]) == (wanted.violations, wanted.duplicates)
     assert dict(row["bad"]) == wanted.bad
     assert row["examples"] == [violation.to_json() for violation in wanted.examples]
+
+
+def test_stretches_number_processes_as_one_task_would(spark, tmp_path):
+    """One delivery overtakes many messages of processes that are mentioned late, in an order
+    that the last stretch alone would not know: the same of them are shown."""
+    events = []
+    seq: dict[str, int] = {}
+
+    def add(process, kind, origin, mid, *peers):
+        seq[process] = seq.get(process, -1) + 1
+        at = len(events)
+        events.append(Event("long", process, seq[process], at, at, kind, origin, mid, peers))
+
+    late = [f"z{k}" for k in range(30)]
+    for mid in range(1, 40):
+        add("a", "send", "a", mid, "b")
+        add("b", "deliver", "a", mid)
+    for name in late:
+        add("a", "send", "a", 100 + len(events), name)
+        add(name, "deliver", "a", events[-1].mid)
+    for mid in range(1000, 1100):
+        add("a", "send", "a", mid, "b")
+        add("b", "deliver", "a", mid)
+    for name in reversed(late):
+        add(name, "send", name, 1, "b")
+        add(name, "send", name, 2, "a")
+        add("a", "deliver", name, 2)
+    add("a", "send", "a", 2000, "b")
+    add("b", "deliver", "a", 2000)
+    path = write(tmp_path / "late.parquet", events)
+    wanted = check(str(path))
+    assert wanted.violations == len(late)
+    row = check_large(spark, "long", layout([str(path)]), shape=Shape(stretches=2))
+    assert row["processes"] == wanted.processes
+    assert row["examples"] == [violation.to_json() for violation in wanted.examples]
+
+
+def test_much_in_flight_is_not_for_stretches(spark, tmp_path, monkeypatch):
+    """All is sent before anything is delivered: blocks of origins do it."""
+    events = long_run(12, processes=6, steps=300)
+    first = [e for e in events if e.kind == "send"]
+    events = first + [e for e in events if e.kind == "deliver"]
+    seq: dict[str, int] = {}
+    for k, event in enumerate(events):
+        seq[event.process] = seq.get(event.process, -1) + 1
+        events[k] = event._replace(seq=seq[event.process], lamport=k, time_ns=k)
+    path = write(tmp_path / "long.parquet", events)
+    wanted = check(str(path))
+    pieces = layout([str(path)])
+    asked = []
+    monkeypatch.setattr(
+        large,
+        "over_origins",
+        lambda *args: asked.append(args[2]) or parts.over_origins(*args),
+    )
+    for most in (10**6, 50):
+        limits = Limits(flight=most)
+        row = check_large(spark, "long", pieces, limits=limits, shape=Shape(stretches=3))
+        assert row["violations"] == wanted.violations
+        assert row["undelivered"] == wanted.undelivered
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("what", ["seq", "mid"])
+def test_rows_that_do_not_follow_from_one_stretch_to_the_next(spark, tmp_path, what):
+    """Inside of each all is well."""
+    events = [Event("long", "a", k, k, k, "send", "a", k + 1, ("b",)) for k in range(128)]
+    path = write(tmp_path / "long.parquet", events)
+    pieces = layout([str(path)])
+    assert check_large(spark, "long", pieces, shape=Shape(stretches=2))["undelivered"] == 128
+    events[64:] = [e._replace(**{what: getattr(e, what) - 1}) for e in events[64:]]
+    pieces = layout([str(write(tmp_path / "worse.parquet", events))])
+    with pytest.raises(Trouble) as trouble:
+        check_large(spark, "long", pieces, shape=Shape(stretches=2))
+    assert trouble.value.what == ORDER
 
 
 def test_long_and_small_runs_together(spark, tmp_path):
@@ -232,15 +309,16 @@ def test_answers_are_in_the_order_of_the_works_and_workers_settle(spark):
 
 def test_how_a_run_is_shared_out():
     limits = Limits()
-    assert choose(10**8, 100, 2, limits) == Shape(1, 1)
-    assert choose(10**8, 100, 16, limits) == Shape(1, 16)
-    assert choose(10**8, 100, 16, limits, growing=False) == Shape(1, 1)
+    assert choose(10**8, 100, 1, limits) == Shape()
+    assert choose(10**8, 100, 2, limits) == Shape(stretches=2)
+    assert choose(10**8, 100, 16, limits) == Shape(segments=16)
+    assert choose(10**8, 100, 16, limits, growing=False) == Shape(stretches=16)
     assert choose(10**9, 100, 16, limits).segments == 32
-    assert choose(10**8, 1000, 2, limits) == Shape(2, 1)
-    assert choose(10**8, 1000, 16, limits) == Shape(3, 1)
-    assert choose(10**8, 10_000, 16, limits) == Shape(16, 1)
-    assert choose(10**8, 30_000, 2, limits).blocks == 11  # or clocks would not fit
-    assert choose(10**6, 100, 16, limits) == Shape(1, 1)
+    assert choose(10**8, 1000, 1, limits) == Shape()
+    assert choose(10**8, 1000, 16, limits) == Shape(stretches=16)
+    assert choose(10**8, 10_000, 16, limits) == Shape(blocks=16)  # or clocks would not fit
+    assert choose(10**8, 30_000, 2, limits).blocks == 11
+    assert choose(10**6, 100, 16, limits) == Shape()
 
 
 # -- rows in no order -------------------------------------------------------------------------

@@ -11,10 +11,10 @@ return what they found. So the files have to be where the executors can read
 them, under the same names. The shape of the data decides who gets what:
 
     many small runs     whole runs to a task
-    a long run, many    wide blocks of origins to a task, each of which reads all
-    processes
-    a long run, few     segments of time to a task, in two passes
-    processes
+    a long run          stretches of time to a task, which reads on until what was
+                        sent in its own has arrived
+    with few processes  segments of time to a task, in two passes, on three cores or more
+    with very many      wide blocks of origins to a task, each of which reads all
 
 Rows that are stored in no order in which they can be checked (several nodes'
 files side by side; JSON lines, always) are put in order first: small runs each

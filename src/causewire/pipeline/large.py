@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .limits import Limits, Shape, choose
-from .parts import Part, over_origins, over_time
-from .pieces import Piece, names_in
+from .limits import Limits, Shape, blocks_for, choose
+from .parts import Part, Told, over_origins, over_time
+from .pieces import Piece, Region
 from .second_look import explained, second_look
 from .session import parallelism
+from .stretches import MUCH, over_stretches
+from .trouble import Trouble
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,15 +35,23 @@ def check_large(
     `unique` says that no message is sent twice, so mids need not grow.
     """
     limits = limits or Limits()
-    rows = sum(piece.rows for piece in pieces)
-    processes = len(names_in(pieces[0]))
+    rows, cores = sum(piece.rows for piece in pieces), parallelism(spark)
+    processes = _first_mentioned(run, pieces)
     if shape is None:
-        shape = choose(rows, processes, parallelism(spark), limits, growing=not unique)
+        shape = choose(rows, len(processes), cores, limits, growing=not unique)
     whole = Part(run, tuple(pieces), None, examples, unique)
+    told: Told | None = None
     if shape.segments > 1:
         told = over_time(spark, whole, shape.segments)
-    else:
-        told = over_origins(spark, whole, shape.blocks, processes)
+    elif shape.stretches > 1:
+        try:
+            told = over_stretches(spark, whole, shape.stretches, processes, limits.flight)
+        except Trouble as trouble:
+            if trouble.what != MUCH:
+                raise
+            shape = Shape(blocks=blocks_for(len(processes), cores, limits))
+    if told is None:
+        told = over_origins(spark, whole, shape.blocks, len(processes))
     verdict, late = second_look(spark, whole, told)
     return {
         "run": run,
@@ -59,3 +69,12 @@ def check_large(
         ],
         "bad_rows": [row._asdict() for row in verdict.rows],
     }
+
+
+def _first_mentioned(run: str, pieces: Sequence[Piece]) -> list[str]:
+    """Everyone whom the run mentions in the first piece that it has for itself."""
+    own = next((k for k, piece in enumerate(pieces) if piece.run == run), 0)
+    names: list[str] = []
+    for chunk in Region(run, pieces[: own + 1]).chunks():
+        names = chunk.run.processes
+    return names

@@ -1,11 +1,11 @@
 """Parts of a long run, checked side by side: over its origins, or over time.
 
-By *origins*, each task reads the whole run with clocks for a block of them: good where
-clocks are wide, because then the clocks are the work. By *time*, each task reads a
-segment, in two passes (`check/segments.py`): good where clocks are narrow; it costs
-twice the work, so it takes three cores to gain anything.
+By *origins*, each task reads the whole run with clocks for a block of them: for clocks
+that are too wide for one task. By *time*, each task reads a segment, in two passes
+(`check/segments.py`): it costs twice the work, whatever the run is like, so it takes
+three cores to gain anything. `stretches.py` has a third way.
 
-Either way the tasks return numbers: how many violations, and where the first ones are.
+In any case the tasks return numbers: how many violations, and where the first ones are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .trouble import Trouble, answers, guarded
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Part", "Told", "over_origins", "over_time", "shares"]
+__all__ = ["Part", "Told", "first_of", "over_origins", "over_time", "shares"]
 
 
 class Part(NamedTuple):
@@ -96,7 +96,7 @@ def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) 
     """
     if blocks == 1:
         (told,) = answers(spark, [whole], _check_part)
-        return _first(told, [told.found], whole.examples)
+        return first_of(told, [told.found], whole.examples)
     width = ceil(processes / blocks / 32) * 32  # whole vectors
     blocked: list[Told] = []
     covered = 0
@@ -108,7 +108,7 @@ def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) 
         if covered >= processes:
             break
     told = blocked[0]._replace(violations=sum(block.violations for block in blocked))
-    return _first(told, [block.found for block in blocked], whole.examples)
+    return first_of(told, [block.found for block in blocked], whole.examples)
 
 
 def over_time(spark: SparkSession, whole: Part, segments: int) -> Told:
@@ -134,7 +134,7 @@ def over_time(spark: SparkSession, whole: Part, segments: int) -> Told:
         checked[0].found,
         np.concatenate([segment.odd for segment in checked]),
     )
-    return _first(told, [segment.found for segment in checked], whole.examples)
+    return first_of(told, [segment.found for segment in checked], whole.examples)
 
 
 def _walk(surveys: Sequence[Surveyed], start: Cut) -> tuple[list[Cut], dict[int, list[int]]]:
@@ -157,7 +157,7 @@ def shares(pieces: Sequence[Piece], parts: int) -> list[tuple[Piece, ...]]:
     return [tuple(share) for share in result]
 
 
-def _first(told: Told, found: Sequence[Longs], examples: int) -> Told:
+def first_of(told: Told, found: Sequence[Longs], examples: int) -> Told:
     """Only the first violations, one of each message that was overtaken."""
     every = np.concatenate(found)
     order = np.lexsort(

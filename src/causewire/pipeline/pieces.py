@@ -27,7 +27,7 @@ from ..trace import Event, TraceError, trace_of
 from ..trace.parquet import opened, read_group
 from ..trace.reader import BATCH_ROWS, TraceBatch, accepted
 
-__all__ = ["Held", "Piece", "Region", "Runs", "batches_of", "layout", "names_in", "runs_in"]
+__all__ = ["Held", "Piece", "Region", "Runs", "batches_of", "layout", "runs_in"]
 
 
 class Piece(NamedTuple):
@@ -241,19 +241,6 @@ class Runs:
         for _, batch in batches_of([piece], ("run",)):
             last = batch.columns["run"][-1].as_py()
         return str(last)
-
-
-def names_in(piece: Piece) -> set[str]:
-    """Everyone whom the rows of a piece mention."""
-    names: set[str] = set()
-    for _, batch in batches_of([piece], ("process", "origin", "peers")):
-        for column in (
-            batch.columns["process"],
-            batch.columns["origin"],
-            batch.columns["peers"].values,
-        ):
-            names.update(column.dictionary.to_pylist())
-    return names
 
 
 def runs_in(piece: Piece) -> list[str]:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
+from .session import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -44,9 +46,26 @@ def ask(spark: SparkSession, works: Sequence[W], job: Callable[[W], A]) -> list[
     def run(task: int, work: W) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[task], [pickle.dumps(job(work))]], schema=_ANSWER)
 
+    if not is_connect(spark):
+        return _ask_at_once(spark, works, job)
     rows = _spread(spark, works, run, spark_of(_ANSWER)).collect()
     answers = {row.task: row.answer for row in rows}
     return [pickle.loads(answers[task]) for task in range(len(works))]
+
+
+def _ask_at_once(spark: SparkSession, works: Sequence[W], job: Callable[[W], A]) -> list[A]:
+    """The same without a query, which Java takes as long to plan as many a job runs.
+
+    Spark Connect knows nothing but queries.
+    """
+
+    def run(works: Iterable[bytes]) -> Iterable[bytes]:
+        for work in works:
+            yield pickle.dumps(job(pickle.loads(work)))
+        settle()
+
+    told = spark.sparkContext.parallelize([pickle.dumps(work) for work in works], len(works))
+    return [pickle.loads(answer) for answer in told.mapPartitions(run).collect()]
 
 
 def spread_batches(
