@@ -9,6 +9,7 @@ from collections import defaultdict
 import pytest
 
 from causewire import protocols
+from causewire.core import csps
 from causewire.core.endpoint import RemoteProtocolError
 from causewire.core.fifo import Ack, FifoEndpoint
 
@@ -39,8 +40,11 @@ def by_run(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
     return messages, endpoint.take_acks(), endpoint.take_permits()
 
 
-@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
-def test_runs_are_the_packets(protocol: str) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "many"), [("csps", csps.MANY), ("csps", 2), ("sps", 0), ("fifo", 0)]
+)
+def test_runs_are_the_packets(protocol: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csps, "MANY", many)
     longest = flagged = held = 0
     for seed in range(30):
         chance = random.Random(seed)

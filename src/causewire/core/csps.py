@@ -20,22 +20,27 @@ delivered*. What that means for each part, beside what `hybrid` says:
                 only mentions (ERRATA 3.8): one ack missing, its receiver gets
                 its permit; none missing, everybody else.
 
-Because messages leave in order and acks are watermarks, u is only ever used at
-its ends: in place of the paper's sliding array a queue will do, in which a message
-is a reference to its receiver. Whatever waits for the same permits leaves together,
-in one step.
+Because messages leave in order and acks are watermarks, u is only ever used at its
+ends, and in place of the paper's sliding array a queue will do, in which a message is a
+reference to its receiver. What the driver takes in one step leaves in one step. If that
+is many messages, they are most often acked together, too, receiver by receiver, and are
+one element of u, a *departure*: it is dropped whole when all receivers have acked their
+last message of it, and looked at one by one only as far as that is not so. Likewise,
+what waits for the same permits is held, and released, together.
 
-    state   u       receivers of the unacknowledged messages, in order (line 22)
-            oldest  the number of the first of them
-            waiting receivers whose ack is missing for the oldest message in u,
-                    if that is a multicast (`unack` of Algorithm 3)
+    state   u       unacknowledged messages in order (line 22); a multicast is a
+                    departure, too
+            oldest  the number of the first message that is not acked by all
+            lacking if it is in a departure: who has not acked all of that, and the
+                    last message that each lacks (`unack` of Algorithm 3)
             sb      send buffer (line 26): the receivers, in causal-send order, of
                     what may leave together
             p       missing permits (line 23), in `hybrid`
 
 The messages themselves lie in the columns of their receivers (`fifo`).
 
-Amortised constant time per copy: each receiver is put into u once, and taken out.
+Amortised constant time per copy: each receiver is put into u once and looked at once,
+by itself or with its departure.
 
 Departures from the print: ids from 1 (ERRATA 1.1), acks as watermarks instead
 of marks in u (1.3, 3.2, 3.3), `pid` for each destination (3.1), flag and index
@@ -47,27 +52,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
-from .endpoint import Blocked, Footprint, Wait
+from .endpoint import Blocked, Footprint, Outgoing, Wait
+from .fifo import OutgoingRun
 from .hybrid import HybridEndpoint, HybridPeer
 
-__all__ = ["Csps", "Held", "Multicast"]
+__all__ = ["Csps", "Departure", "Held"]
 
-
-class Multicast:
-    """The receivers of a message to several other processes, or to none."""
-
-    __slots__ = ("peers",)
-
-    acked = -1
-    """Unlike a single receiver's, never enough: who slides has to look closer."""
-
-    def __init__(self, peers: tuple[HybridPeer, ...]) -> None:
-        self.peers = peers
-
-
-Receiver: TypeAlias = HybridPeer | Multicast
+MANY = 32
+"""Messages that left together and are worth a departure."""
 
 
 class Held:
@@ -79,7 +73,7 @@ class Held:
     __slots__ = ("mid", "multicast", "peers", "per")
 
     def __init__(
-        self, per: int, mid: int, peers: list[HybridPeer], multicast: Multicast | None = None
+        self, per: int, mid: int, peers: list[HybridPeer], multicast: bool = False
     ) -> None:
         self.per = per
         """They may leave when the permits before this index are there."""
@@ -91,23 +85,53 @@ class Held:
 
     def messages(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """The number of each, and its receivers."""
-        if self.multicast is not None:
-            yield self.mid, tuple([peer.name for peer in self.peers])
-        else:
-            for mid, peer in enumerate(self.peers, self.mid):
-                yield mid, (peer.name,)
+        return _messages(self.mid, self.peers, self.multicast)
+
+
+class Departure:
+    """Many messages in u that left together, to one process each; or one multicast."""
+
+    __slots__ = ("end", "ends", "mid", "multicast", "peers")
+
+    acked = -1
+    """Unlike that of a single receiver, never enough: who slides has to look closer."""
+
+    def __init__(
+        self, mid: int, peers: list[HybridPeer], multicast: bool, ends: dict[HybridPeer, int]
+    ) -> None:
+        self.mid = mid
+        """The first of them."""
+        self.end = mid + (1 if multicast else len(peers))
+        """The number behind the last."""
+        self.peers = peers
+        """To whom, as in `Held`."""
+        self.multicast = multicast
+        self.ends = ends
+        """The last message to each of them."""
+
+
+def _messages(
+    mid: int, peers: list[HybridPeer], multicast: bool
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    if multicast:
+        yield mid, tuple([peer.name for peer in peers])
+    else:
+        for k, peer in enumerate(peers, mid):
+            yield k, (peer.name,)
 
 
 class Csps(HybridEndpoint[HybridPeer]):
     """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3)."""
 
-    __slots__ = ("_oldest", "_unacked", "_waiting")
+    __slots__ = ("_entered", "_lacking", "_oldest", "_unacked")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
-        self._unacked: deque[Receiver] = deque()
+        self._unacked: deque[HybridPeer | Departure] = deque()
+        self._entered = 0
+        """How many of those in `_out` are in u already."""
         self._oldest = 1
-        self._waiting: set[str] = set()
+        self._lacking: dict[HybridPeer, int] = {}
         self._held: deque[Held] = deque()
 
     def _peer(self, name: str) -> HybridPeer:
@@ -124,14 +148,11 @@ class Csps(HybridEndpoint[HybridPeer]):
         if self._missing.at:
             per = self._missing.next
             buffer = self._held
-            if buffer and buffer[-1].per == per and buffer[-1].multicast is None:
+            if buffer and buffer[-1].per == per and not buffer[-1].multicast:
                 buffer[-1].peers.append(peer)
             else:
                 buffer.append(Held(per, mid, [peer]))
             return mid
-        if self._oldest == mid:
-            peer.granted = mid
-        self._unacked.append(peer)
         self._out.append(peer)
         return mid
 
@@ -140,39 +161,68 @@ class Csps(HybridEndpoint[HybridPeer]):
         for peer in peers:
             peer.mids.append(mid)
             peer.payloads.append(payload)
-        self._held.append(Held(self._missing.next, mid, peers, Multicast(tuple(peers))))
+        self._held.append(Held(self._missing.next, mid, peers, multicast=True))
         self._permits_came()
 
     def _permits_came(self) -> None:
         buffer = self._held
         while buffer and buffer[0].per <= self._missing.first:
-            self._release(buffer.popleft())
+            self._release(buffer[0])
+            buffer.popleft()
 
     def _release(self, held: Held) -> None:
-        """Put what was held on the network, and into u."""
-        oldest = self._oldest == held.mid
-        self._out += held.peers
-        if held.multicast is None:
-            self._unacked += held.peers
-            if oldest:
-                held.peers[0].granted = held.mid
-        else:
-            self._unacked.append(held.multicast)
-            if oldest:
+        """Put what was held on the network."""
+        if held.multicast:
+            self._enter()
+            ends = dict.fromkeys(held.peers, held.mid)
+            self._unacked.append(Departure(held.mid, held.peers, True, ends))
+            self._entered += len(held.peers)
+            if len(self._unacked) == 1:
                 self._slide()
+        self._out += held.peers
 
-    def _acks_came(self, source: str) -> None:
+    # -- u: lines 64-70 -------------------------------------------------------
+
+    def _enter(self) -> None:
+        """Put what was released since the last time into u."""
+        peers = self._out[self._entered :]
+        if not peers:
+            return
+        self._entered += len(peers)
+        alone = not self._unacked
+        if alone:
+            peers[0].granted = self._oldest  # so it bears no flag
+        if len(peers) < MANY:
+            self._unacked += peers
+            return
+        ends = {peer: peer.mids[self._left(peer) - 1] for peer in dict.fromkeys(peers)}
+        mid = self._next_to_leave() - len(peers)
+        self._unacked.append(Departure(mid, peers, False, ends))
+        if alone:
+            self._lacking = ends.copy()
+
+    def _next_to_leave(self) -> int:
+        """The number of the first message that has not been released."""
+        return self._held[0].mid if self._held else self._mid + 1
+
+    def _acks_came(self, peer: HybridPeer) -> None:
         # An ack covers what is oldest to its sender, so the oldest of all, if
         # that is for it.
-        waiting = self._waiting
-        if waiting:
-            if source in waiting:
-                waiting.remove(source)
-                if not waiting:
-                    self._slide()
-                elif len(waiting) == 1:
-                    self._grant(next(iter(waiting)), self._oldest)
-        elif self._unacked[0] is self._peers[source]:
+        front: Any = self._unacked[0]
+        if front is peer:
+            self._slide()
+            return
+        end = self._lacking.get(peer)
+        if end is None:
+            return
+        if peer.acked >= end:
+            del self._lacking[peer]
+        if self._lacking:
+            self._look_inside(front)
+        else:
+            self._unacked.popleft()
+            self._oldest = front.end
+            self._permit_all(front)
             self._slide()
 
     def _slide(self) -> None:
@@ -185,28 +235,56 @@ class Csps(HybridEndpoint[HybridPeer]):
         mid = self._oldest
         while unacked:
             to: Any = unacked[0]
-            if to.acked < mid:
-                if to.__class__ is not Multicast:
+            if to.acked >= mid:
+                if to.granted < mid:
                     to.granted = permits[to.name] = mid
-                    break
-                if not self._acked_by_all(to, mid):
-                    break
-            elif to.granted < mid:
+                mid += 1
+            elif to.__class__ is not Departure:
                 to.granted = permits[to.name] = mid
+                break
+            else:
+                self._lacking = {peer: end for peer, end in to.ends.items() if peer.acked < end}
+                if self._lacking:
+                    self._oldest = mid
+                    self._look_inside(to)
+                    return
+                self._permit_all(to)
+                mid = to.end
             unacked.popleft()
+        self._oldest = mid
+
+    def _look_inside(self, front: Departure) -> None:
+        """Find what is the oldest in a departure that lacks somebody, and permit it."""
+        mid, permits = self._oldest, self._permits
+        if front.multicast:
+            if len(self._lacking) == 1:
+                self._grant(next(iter(self._lacking)).name, mid)
+            return
+        for k in range(mid - front.mid, len(front.peers)):
+            peer = front.peers[k]
+            if peer.granted < mid:
+                peer.granted = permits[peer.name] = mid
+            if peer.acked < mid:
+                break
             mid += 1
         self._oldest = mid
 
-    def _acked_by_all(self, multicast: Multicast, mid: int) -> bool:
-        """Look at a multicast that has become the oldest, and permit it where it may be."""
-        lacking = [peer for peer in multicast.peers if peer.acked < mid]
-        self._waiting = {peer.name for peer in lacking}
-        for peer in multicast.peers if not lacking else lacking if len(lacking) == 1 else ():
+    def _permit_all(self, departure: Departure) -> None:
+        for peer, mid in departure.ends.items():
             if peer.granted < mid:
                 self._grant(peer.name, mid)
-        return not lacking
 
     # -- what the driver takes ------------------------------------------------
+
+    def _leaving(self) -> list[Outgoing]:
+        self._enter()
+        self._entered = 0
+        return super()._leaving()
+
+    def take_runs(self) -> list[OutgoingRun]:
+        self._enter()
+        self._entered = 0
+        return super().take_runs()
 
     def _left(self, peer: HybridPeer) -> int:
         if not self._held:
@@ -226,50 +304,57 @@ class Csps(HybridEndpoint[HybridPeer]):
 
     def footprint(self) -> Footprint:
         state, packet = super().footprint()
-        receivers = sum(
-            1 if isinstance(to, HybridPeer) else 1 + len(to.peers) for to in self._unacked
+        left = sum(
+            1 if isinstance(each, HybridPeer) else 2 + len(each.peers) + 2 * len(each.ends)
+            for each in self._unacked
         )
-        held = sum(2 + len(held.peers) for held in self._held)
-        return Footprint(state + 2 + receivers + len(self._waiting) + held, packet)
+        held = sum(2 + len(each.peers) for each in self._held)
+        return Footprint(state + 2 + left + 2 * len(self._lacking) + held, packet)
 
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
+        self._enter()  # when that happens makes no difference to anybody
         held = [
             (frozenset(self._waits(held.per).items()), *message)
             for held in self._held
             for message in held.messages()
         ]
-        return (super()._state(), self._oldest, tuple(self._receivers()), tuple(held))
+        left = [message for message in self._receivers() if message[0] >= self._oldest]
+        return (super()._state(), tuple(left), tuple(held))
 
-    def _receivers(self) -> Iterator[str | tuple[str, ...]]:
-        """Names for what is in u."""
-        for to in self._unacked:
-            if isinstance(to, HybridPeer):
-                yield to.name
+    def _receivers(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """What is in u: the number of each message, and its receivers."""
+        mid = self._oldest
+        for each in self._unacked:
+            if isinstance(each, HybridPeer):
+                yield mid, (each.name,)
+                mid += 1
             else:
-                yield tuple([peer.name for peer in to.peers])
+                yield from _messages(each.mid, each.peers, each.multicast)
+                mid = each.end
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         peers = twin._peers
 
-        def again(multicast: Multicast) -> Multicast:
-            return Multicast(tuple([peers[peer.name] for peer in multicast.peers]))
+        def again(mine: Iterable[HybridPeer]) -> list[HybridPeer]:
+            return [peers[peer.name] for peer in mine]
 
-        twin._unacked = deque(
-            [peers[to.name] if isinstance(to, HybridPeer) else again(to) for to in self._unacked]
-        )
+        def ends(mine: dict[HybridPeer, int]) -> dict[HybridPeer, int]:
+            return {peers[peer.name]: mid for peer, mid in mine.items()}
+
+        twin._entered = self._entered
         twin._oldest = self._oldest
-        twin._waiting = self._waiting.copy()
-        twin._held = deque(
+        twin._lacking = ends(self._lacking)
+        twin._unacked = deque(
             [
-                Held(
-                    held.per,
-                    held.mid,
-                    [peers[peer.name] for peer in held.peers],
-                    None if held.multicast is None else again(held.multicast),
-                )
-                for held in self._held
+                peers[each.name]
+                if isinstance(each, HybridPeer)
+                else Departure(each.mid, again(each.peers), each.multicast, ends(each.ends))
+                for each in self._unacked
             ]
+        )
+        twin._held = deque(
+            [Held(held.per, held.mid, again(held.peers), held.multicast) for held in self._held]
         )

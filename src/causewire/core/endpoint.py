@@ -313,8 +313,7 @@ class Endpoint(ABC):
         return tuple(self._packets)
 
     def _value(self) -> Hashable:
-        pending = (self._pending(), tuple(self._deliveries))
-        return (self.me, self._mid, self._state(), pending)
+        return (self.me, self._mid, self._state(), self._pending(), tuple(self._deliveries))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

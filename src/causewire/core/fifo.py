@@ -224,14 +224,14 @@ class FifoEndpoint(Endpoint, Generic[P]):
         else:
             self.on_delivery(_new(Delivery, (source, mid, message[3])))
 
-    def _receive_ack(self, source: str, mid: int) -> bool:
-        """Drop what the peer has delivered; returns whether that was news."""
+    def _receive_ack(self, source: str, mid: int) -> P | None:
+        """Drop what the peer has delivered; returns the peer if that was news."""
         try:
             peer = self._peers[source]
         except KeyError:
             raise _never_sent(source, mid) from None
         if mid <= peer.acked:
-            return False
+            return None
         k, taken = peer.head, peer.taken
         if k == taken or peer.mids[k] != mid:
             k = bisect_left(peer.mids, mid, k, taken)
@@ -247,7 +247,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
             del peer.mids[:k], peer.payloads[:k]
             peer.head = 0
             peer.taken -= k
-        return True
+        return peer
 
     def retransmit(self) -> None:
         for name, peer in self._peers.items():

@@ -156,8 +156,8 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         """Release a message to none or several other processes, or hold it back."""
 
     @abstractmethod
-    def _acks_came(self, source: str) -> None:
-        """Grant what can be granted, now that `source` acked more messages."""
+    def _acks_came(self, peer: H) -> None:
+        """Grant what can be granted, now that it acked more messages."""
 
     @abstractmethod
     def _permits_came(self) -> None:
@@ -187,15 +187,17 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
             else:
                 self._receive_message(source, packet)
         elif kind is Ack:
-            if self._receive_ack(source, packet[1]):
-                self._acks_came(source)
+            peer = self._receive_ack(source, packet[1])
+            if peer is not None:
+                self._acks_came(peer)
             else:
                 self._repeat_permit(source)
         elif kind is Permit:
             self._receive_permit(source, packet[1])
         elif kind is Ask:
-            if self._receive_ack(source, packet[1]):
-                self._acks_came(source)
+            peer = self._receive_ack(source, packet[1])
+            if peer is not None:
+                self._acks_came(peer)
             self._repeat_permit(source)
         else:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of ours")

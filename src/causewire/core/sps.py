@@ -238,9 +238,9 @@ class Sps(HybridEndpoint[SpsPeer]):
 
     # -- permits: lines 48-71 -------------------------------------------------
 
-    def _acks_came(self, source: str) -> None:
+    def _acks_came(self, peer: SpsPeer) -> None:
         """Drop what is acked by all from the front of u, and grant what follows."""
-        buffer, peers = self._buffer, self._peers
+        buffer, peers, source = self._buffer, self._peers, peer.name
         at = buffer.at
         mid = buffer.first
         # An ack covers what is oldest to its sender, so the oldest of all, if

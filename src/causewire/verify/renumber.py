@@ -168,8 +168,10 @@ def _csps(endpoint: Csps, note: _Note) -> Hashable:
         for held in endpoint._held
         for mid, names in held.messages()
     ]
-    waiting = frozenset(endpoint._waiting)
-    return (note(me, endpoint._oldest), tuple(endpoint._receivers()), waiting, tuple(held))
+    left = [
+        (note(me, mid), names) for mid, names in endpoint._receivers() if mid >= endpoint._oldest
+    ]
+    return (tuple(left), tuple(held))
 
 
 def _sps(endpoint: Sps, note: _Note) -> Hashable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...core.csps import Csps, Held, Multicast
+from ...core.csps import Csps, Departure, Held
 from ...core.endpoint import Outgoing, Packet
 from ...core.fifo import Ack
 from ...core.hybrid import Message
@@ -110,8 +110,9 @@ class CspsPermitBeforeAcks(Csps):
         self._permit_oldest()
 
     def _permit_oldest(self) -> None:
-        if self._unacked and isinstance(self._unacked[0], Multicast):
-            for peer in self._unacked[0].peers:
+        front = self._unacked[0] if self._unacked else None
+        if isinstance(front, Departure):
+            for peer in front.peers:
                 if peer.granted < self._oldest:
                     self._permits[peer.name] = self._oldest
 
