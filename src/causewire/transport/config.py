@@ -31,7 +31,7 @@ class Config:
     # -- datagrams
     datagram: int = 1232
     """The longest datagram to the network: what IPv6 carries everywhere."""
-    local_datagram: int = 16384
+    local_datagram: int = 32768
     """The longest datagram to this machine itself."""
 
     # -- time

@@ -187,8 +187,12 @@ def put_run(run: Run, lengths: Sequence[int]) -> bytes:
 
 def _array(numbers: Sequence[int]) -> bytes:
     """Numbers of equal width, behind a byte that says which."""
+    try:
+        return b"\0" + bytes(numbers)
+    except ValueError:  # one is above 255
+        pass
     width = (max(numbers).bit_length() + 7) >> 3
-    k = 0 if width <= 1 else 1 if width == 2 else 2 if width <= 4 else 3
+    k = 1 if width <= 2 else 2 if width <= 4 else 3
     return b"%c%b" % (k, struct.pack(f">{len(numbers)}{_WIDTHS[k]}", *numbers))
 
 
@@ -301,7 +305,7 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
         mids = range(mid, mid + count)
     else:
         steps, at = _read_array(data, at, count - 1)
-        if not all(steps):
+        if 0 in steps:
             raise MalformedError("one number for two messages")
         mids = tuple(accumulate(steps, initial=mid))
     if mids[-1] > LARGEST:
@@ -312,10 +316,7 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
         end = start + length * count
         if end > len(data) or not length:
             raise MalformedError("cut short")
-        if count == 1:
-            payloads = (data[start:end],)
-        else:
-            payloads = _even(count, length).unpack_from(data, start)
+        payloads = _cut_evenly(data, start, count, length)
     else:
         lengths, start = _read_array(data, at, count)
         ends = list(accumulate(lengths, initial=start))
@@ -326,9 +327,23 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
     return Run(mids, pid, payloads, bool(kind & PER), end - start), end
 
 
-@lru_cache(32)
+_BLOCK = 64
+"""Payloads that are taken out at a time: so there are not too many sorts of `_even`."""
+
+
+def _cut_evenly(data: bytes, at: int, count: int, length: int) -> list[bytes]:
+    """`count` payloads of one length."""
+    payloads: list[bytes] = []
+    while count > _BLOCK:
+        payloads += _even(_BLOCK, length).unpack_from(data, at)
+        at += _BLOCK * length
+        count -= _BLOCK
+    payloads += _even(count, length).unpack_from(data, at)
+    return payloads
+
+
+@lru_cache(256)
 def _even(count: int, length: int) -> struct.Struct:
-    """Takes `count` payloads of one length apart."""
     return struct.Struct(f"{length}s" * count)
 
 
@@ -339,6 +354,8 @@ def _read_array(data: bytes, at: int, count: int) -> tuple[Sequence[int], int]:
     end = at + 1 + (count << k)
     if end > len(data):
         raise MalformedError("cut short")
+    if not k:
+        return data[at + 1 : end], end
     return struct.unpack_from(f">{count}{_WIDTHS[k]}", data, at + 1), end
 
 

@@ -7,13 +7,10 @@ how many it has taken shows in what is left. Bytes are counted by batch.
 from __future__ import annotations
 
 from collections import deque
-from operator import itemgetter
 
 from ..core.endpoint import Delivery
 
 __all__ = ["Inbox"]
-
-_payload = itemgetter(2)
 
 
 class Inbox:
@@ -31,11 +28,10 @@ class Inbox:
         """For each batch: how many had been put in after it, and its bytes."""
         self._bytes = 0
 
-    def put(self, deliveries: list[Delivery]) -> None:
-        """Add a batch."""
+    def put(self, deliveries: list[Delivery], size: int) -> None:
+        """Add a batch; `size` is how many bytes its payloads have."""
         self.messages += deliveries
         self._put += len(deliveries)
-        size = sum(map(len, map(_payload, deliveries)))
         self._bytes += size
         self._batches.append((self._put, size))
 

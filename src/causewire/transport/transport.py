@@ -332,16 +332,18 @@ class Transport(Peers):
             self.waiting_bytes -= before - inbound.bytes
             if inbound.ready:
                 ready[session] = None
+            if run.per:
+                session.flagged = run.mids[-1]
             try:
                 carrier.receive(session.alias, run)
             except RemoteProtocolError:
                 self.stats.drop("against the protocol")
-            if run.per:
-                session.flagged = run.mids[-1]
-            self._collect()
+                self._collect()
+            else:
+                self._collect(run)
 
-    def _collect(self) -> None:
-        """Bring what the protocol has delivered to the queue."""
+    def _collect(self, run: Run | None = None) -> None:
+        """Bring what the protocol has delivered to the queue: most often just this run."""
         deliveries = self.carrier.take_deliveries()
         if not deliveries:
             return
@@ -350,7 +352,11 @@ class Transport(Peers):
             self.observer.delivered(deliveries, labels)
         if self._renamed:
             deliveries = [self._by_name(delivery) for delivery in deliveries]
-        self._inbox.put(deliveries)
+        if run is not None and len(deliveries) == len(run.mids) and not self._linked:
+            size = run.size
+        else:
+            size = sum([len(payload) for _, _, payload in deliveries])
+        self._inbox.put(deliveries, size)
         self.stats.delivered += len(deliveries)
 
     def _by_name(self, delivery: Delivery) -> Delivery:
