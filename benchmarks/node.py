@@ -67,10 +67,14 @@ class Crew:
             self._processes.append(process)
 
     def results(self) -> list[Result]:
-        """Exchange addresses, let them go, and collect."""
+        """Exchange addresses, let them go when all are ready, and collect."""
         addresses = [pipe.recv() for pipe in self._pipes]
         for pipe in self._pipes:
             pipe.send(addresses)
+        for pipe in self._pipes:
+            pipe.recv()
+        for pipe in self._pipes:
+            pipe.send("go")
         results = [pipe.recv() for pipe in self._pipes]
         for pipe in self._pipes:
             pipe.send("over")
@@ -87,6 +91,12 @@ def _job(work: Callable[..., Result], pipe: Connection, arguments: tuple[Any, ..
     pipe.recv()
 
 
+def _ready(pipe: Connection) -> None:
+    """Wait until everybody is: what is measured is messages, not how processes start."""
+    pipe.send("ready")
+    pipe.recv()
+
+
 def _cpu() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
@@ -99,6 +109,8 @@ def node_work(
     pipe: Connection, me: int, count: int, sends: list[int], expected: int, settings: Any
 ) -> Result:
     """Send `count` messages to random ones of `sends`, and get `expected`."""
+    names = [f"n{k}" for k in sends]
+    choose = random.Random(me).choices(names, k=count) if names else []
 
     async def main() -> Result:
         async with Node(f"n{me}", **settings) as node:
@@ -109,8 +121,7 @@ def node_work(
                     await node.add_peer(f"n{k}", tuple(place))
             while len(node.peers_up()) < len(places) - 1:
                 await asyncio.sleep(0.01)
-            names = [f"n{k}" for k in sends]
-            choose = random.Random(me).choices(names, k=count) if names else []
+            await asyncio.to_thread(_ready, pipe)
             result: Result = {"cpu_before": _cpu()}
             start = time.monotonic()
 
@@ -142,6 +153,7 @@ def node_echo(pipe: Connection, me: int, count: int, settings: Any) -> Result:
             places = await asyncio.to_thread(pipe.recv)
             other = f"n{1 - me}"
             await node.add_peer(other, tuple(places[1 - me]))
+            await asyncio.to_thread(_ready, pipe)
             times = []
             for k in range(count):
                 start = time.perf_counter()
@@ -165,23 +177,22 @@ def zmq_work(
 ) -> Result:
     import zmq
 
+    choose = random.Random(me).choices(sends, k=count) if sends else []
     context = zmq.Context()
     pull = context.socket(zmq.PULL)
     port = pull.bind_to_random_port("tcp://127.0.0.1")
     pipe.send(("127.0.0.1", port))
     places = pipe.recv()
-    choose = random.Random(me).choices(sends, k=count) if sends else []
+    push = {k: context.socket(zmq.PUSH) for k in sends}
+    for k, socket in push.items():
+        socket.connect(f"tcp://127.0.0.1:{places[k][1]}")
+    _ready(pipe)
     result: Result = {"cpu_before": _cpu()}
     start = time.monotonic()
 
     def send() -> None:
-        push = {k: context.socket(zmq.PUSH) for k in sends}
-        for k, socket in push.items():
-            socket.connect(f"tcp://127.0.0.1:{places[k][1]}")
         for k in choose:
             push[k].send(PAYLOAD)
-        for socket in push.values():
-            socket.close()
 
     if sends and expected:
         sending = threading.Thread(target=send)
@@ -194,6 +205,8 @@ def zmq_work(
     else:
         for _ in range(expected):
             pull.recv()
+    for socket in push.values():
+        socket.close()
     result |= {"start": start, "end": time.monotonic()}
     pull.close()
     context.term()
@@ -205,6 +218,8 @@ def zmq_asyncio_work(
 ) -> Result:
     import zmq.asyncio
 
+    choose = random.Random(me).choices(sends, k=count) if sends else []
+
     async def main() -> Result:
         context = zmq.asyncio.Context()
         pull = context.socket(zmq.PULL)
@@ -214,7 +229,7 @@ def zmq_asyncio_work(
         push = {k: context.socket(zmq.PUSH) for k in sends}
         for k, socket in push.items():
             socket.connect(f"tcp://127.0.0.1:{places[k][1]}")
-        choose = random.Random(me).choices(sends, k=count) if sends else []
+        _ready(pipe)
         result: Result = {"cpu_before": _cpu()}
         start = time.monotonic()
 
@@ -247,6 +262,7 @@ def zmq_echo(pipe: Connection, me: int, count: int, asynchronous: bool) -> Resul
     else:
         pipe.send(None)
         socket.connect(f"tcp://127.0.0.1:{pipe.recv()[0][1]}")
+    _ready(pipe)
     times = []
 
     async def main() -> None:
