@@ -1,108 +1,68 @@
-"""What leaves in runs is what leaves in packets: the same messages, acks and permits."""
+"""A run of messages received at once is the same as each received in turn."""
 
 from __future__ import annotations
 
 import copy
 import random
-from collections import defaultdict
 
 import pytest
 
 from causewire import protocols
-from causewire.core import csps
 from causewire.core.endpoint import RemoteProtocolError
-from causewire.core.fifo import Ack, FifoEndpoint
+from causewire.core.fifo import FifoEndpoint
+from causewire.core.hybrid import Permit
 
 
-def by_peer(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
-    """Messages, acks and permits, taken as packets."""
-    messages: dict[str, list[tuple]] = defaultdict(list)
-    acks: dict[str, int] = {}
-    permits: dict[str, int] = {}
-    for to, packet in endpoint.take_packets():
-        if packet.kind == "msg":
-            messages[to].append((*packet[1:4], *(packet[4:] or (False,))))
-        elif packet.kind == "ack":
-            acks[to] = packet[1]
-        else:
-            assert packet.kind == "permit"
-            permits[to] = packet[1]
-    return messages, acks, permits
+def delivered(endpoint: FifoEndpoint) -> int:
+    return endpoint._peers["sender"].delivered if endpoint._peers else 0
 
 
-def by_run(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
-    """The same, taken as runs."""
-    messages: dict[str, list[tuple]] = defaultdict(list)
-    for to, mids, pid, payloads, per in endpoint.take_runs():
-        for mid, payload in zip(mids, payloads, strict=True):
-            messages[to].append((mid, pid, payload, per))
-            pid = mid
-    return messages, endpoint.take_acks(), endpoint.take_permits()
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
+def test_a_run_is_the_same_as_its_messages_in_turn(protocol: str, inside: bool) -> None:
+    fast = 0
+    for seed in range(150):
+        choose = random.Random(seed)
+        sender = protocols.create(protocol, "sender")
+        for _ in range(12):
+            sender.send(choose.choice(["here", "there", ["here", "there"]]), b"x")
+        messages = [packet for to, packet in sender.take_packets() if to == "here"]
+        at_once = protocols.create(protocol, "here")
+        assert isinstance(at_once, FifoEndpoint)
+        if protocol != "fifo" and choose.random() < 0.5:
+            at_once.receive("sender", Permit(choose.randint(1, 9)))
+        in_turn = copy.copy(at_once)
+        if inside:
+            at_once.on_delivery = at_once._deliveries.append
+        starts = choose.sample(range(len(messages)), k=min(3, len(messages)))
+        for start in [*starts, 0, 0]:
+            run = messages[start : start + choose.randint(1, 6)]
+            per = run[0][4] if protocol != "fifo" else False
+            run = [each for each in run if protocol == "fifo" or each[4] == per]
+            chained = [run[0]]
+            for each in run[1:]:
+                if each[2] != chained[-1][1]:
+                    break
+                chained.append(each)
+            fast += len(chained) > 1 and chained[0][2] == delivered(at_once)
+            mids, payloads = [m[1] for m in chained], [m[3] for m in chained]
+            at_once.receive_run("sender", chained[0][2], mids, payloads, per)
+            for message in chained:
+                in_turn.receive("sender", message)
+            assert at_once == in_turn, f"seed {seed}"
+        assert at_once.take_packets() == in_turn.take_packets()
+        assert at_once.blocked() == in_turn.blocked()
+    assert fast > 20, "runs in order must be among them"
 
 
+@pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
 @pytest.mark.parametrize(
-    ("protocol", "many"), [("csps", csps.MANY), ("csps", 2), ("sps", 0), ("fifo", 0)]
+    ("pid", "mids"), [(0, []), (0, [2, 1]), (0, [1, 1]), (1, [1]), (3, [2, 4])]
 )
-def test_runs_are_the_packets(protocol: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csps, "MANY", many)
-    longest = flagged = held = 0
-    for seed in range(30):
-        chance = random.Random(seed)
-        names = ["a", "b", "c", "d"]
-        endpoints = {name: protocols.create(protocol, me=name) for name in names}
-        wire: list[tuple[str, str, object]] = []
-        for _ in range(150):
-            name = chance.choice(names)
-            endpoint = endpoints[name]
-            if chance.random() < 0.6:
-                for _ in range(chance.randint(1, 5)):
-                    to = chance.sample(names, chance.choice([1, 1, 1, 2, 3]))
-                    endpoint.send(to, chance.randbytes(2))
-            else:
-                here = [k for k, packet in enumerate(wire) if packet[1] == name]
-                for k in sorted(chance.sample(here, len(here) // 2), reverse=True):
-                    source, _, packet = wire.pop(k)
-                    endpoint.receive(source, packet)
-            held += bool(endpoint.blocked())
-            if chance.random() < 0.5:
-                continue
-            twin, again = copy.copy(endpoint), copy.copy(endpoint)
-            taken = by_peer(endpoint)
-            assert by_run(twin) == taken
-            assert twin == endpoint
-            wire += [(name, to, packet) for to, packet in again.take_packets()]
-            messages = taken[0].values()
-            longest = max(longest, *map(len, messages), 0)
-            flagged += any(message[3] for some in messages for message in some)
-    assert longest > 4
-    assert protocol == "fifo" or (flagged and held)
-
-
-@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
-def test_what_nobody_took_cannot_be_acked(protocol: str) -> None:
-    endpoint = protocols.create(protocol, me="a")
-    endpoint.send("b", b"one")
+def test_no_run_that_no_correct_peer_could_send(protocol: str, pid: int, mids: list[int]) -> None:
+    endpoint = protocols.create(protocol, "here")
+    assert isinstance(endpoint, FifoEndpoint)
     before = copy.copy(endpoint)
     with pytest.raises(RemoteProtocolError):
-        endpoint.receive("b", Ack(1))
+        endpoint.receive_run("sender", pid, mids, [b""] * len(mids))
     assert endpoint == before
-    endpoint.take_packets()
-    endpoint.receive("b", Ack(1))
-    assert endpoint.idle
-
-
-@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
-def test_acked_messages_do_not_stay(protocol: str) -> None:
-    """However acks come: at most as many acked messages are kept as others."""
-    endpoint = protocols.create(protocol, me="a")
-    chance = random.Random(1)
-    sent = acked = 0
-    for _ in range(2000):
-        if chance.random() < 0.5 or sent == acked:
-            sent = endpoint.send("b", b"x")
-            endpoint.take_packets()
-        else:
-            acked = chance.randint(acked + 1, sent)
-            endpoint.receive("b", Ack(acked))
-        peer = endpoint._peers["b"]
-        assert len(peer.mids) == len(peer.payloads) <= max(2 * (sent - acked), 0)

@@ -123,7 +123,7 @@ def _messages(
 class Csps(HybridEndpoint[HybridPeer]):
     """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3)."""
 
-    __slots__ = ("_entered", "_lacking", "_oldest", "_unacked")
+    __slots__ = ("_entered", "_lacking", "_oldest", "_per", "_tail", "_unacked")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
@@ -133,6 +133,10 @@ class Csps(HybridEndpoint[HybridPeer]):
         self._oldest = 1
         self._lacking: dict[HybridPeer, int] = {}
         self._held: deque[Held] = deque()
+        self._tail: list[HybridPeer] = self._out
+        """Where the receiver of the next message goes: it is released, or held."""
+        self._per = 0
+        """Index of the next permit when that was found out; -1: it is not known."""
 
     def _peer(self, name: str) -> HybridPeer:
         peer = self._peers[name] = HybridPeer(name)
@@ -145,16 +149,21 @@ class Csps(HybridEndpoint[HybridPeer]):
         peer = self._peers.get(to) or self._peer(to)
         peer.mids.append(mid)
         peer.payloads.append(payload)
-        if self._missing.at:
-            per = self._missing.next
-            buffer = self._held
-            if buffer and buffer[-1].per == per and not buffer[-1].multicast:
-                buffer[-1].peers.append(peer)
-            else:
-                buffer.append(Held(per, mid, [peer]))
-            return mid
-        self._out.append(peer)
+        if self._missing.next != self._per:
+            self._find_tail(mid)
+        self._tail.append(peer)
         return mid
+
+    def _find_tail(self, mid: int) -> None:
+        """Release message `mid` and those that follow, or hold them?"""
+        per = self._per = self._missing.next
+        if not self._missing.at:
+            self._tail = self._out
+        elif self._held and self._held[-1].per == per and not self._held[-1].multicast:
+            self._tail = self._held[-1].peers
+        else:
+            self._tail = []
+            self._held.append(Held(per, mid, self._tail))
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         peers = [self._peers.get(name) or self._peer(name) for name in names]
@@ -162,6 +171,7 @@ class Csps(HybridEndpoint[HybridPeer]):
             peer.mids.append(mid)
             peer.payloads.append(payload)
         self._held.append(Held(self._missing.next, mid, peers, multicast=True))
+        self._per = -1
         self._permits_came()
 
     def _permits_came(self) -> None:
@@ -172,6 +182,7 @@ class Csps(HybridEndpoint[HybridPeer]):
 
     def _release(self, held: Held) -> None:
         """Put what was held on the network."""
+        self._per = -1
         if held.multicast:
             self._enter()
             ends = dict.fromkeys(held.peers, held.mid)
@@ -278,12 +289,12 @@ class Csps(HybridEndpoint[HybridPeer]):
 
     def _leaving(self) -> list[Outgoing]:
         self._enter()
-        self._entered = 0
+        self._entered, self._per = 0, -1
         return super()._leaving()
 
     def take_runs(self) -> list[OutgoingRun]:
         self._enter()
-        self._entered = 0
+        self._entered, self._per = 0, -1
         return super().take_runs()
 
     def _left(self, peer: HybridPeer) -> int:
@@ -344,6 +355,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         def ends(mine: dict[HybridPeer, int]) -> dict[HybridPeer, int]:
             return {peers[peer.name]: mid for peer, mid in mine.items()}
 
+        twin._tail, twin._per = twin._out, -1
         twin._entered = self._entered
         twin._oldest = self._oldest
         twin._lacking = ends(self._lacking)

@@ -1,0 +1,108 @@
+"""What leaves in runs is what leaves in packets: the same messages, acks and permits."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import defaultdict
+
+import pytest
+
+from causewire import protocols
+from causewire.core import csps
+from causewire.core.endpoint import RemoteProtocolError
+from causewire.core.fifo import Ack, FifoEndpoint
+
+
+def by_peer(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
+    """Messages, acks and permits, taken as packets."""
+    messages: dict[str, list[tuple]] = defaultdict(list)
+    acks: dict[str, int] = {}
+    permits: dict[str, int] = {}
+    for to, packet in endpoint.take_packets():
+        if packet.kind == "msg":
+            messages[to].append((*packet[1:4], *(packet[4:] or (False,))))
+        elif packet.kind == "ack":
+            acks[to] = packet[1]
+        else:
+            assert packet.kind == "permit"
+            permits[to] = packet[1]
+    return messages, acks, permits
+
+
+def by_run(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
+    """The same, taken as runs."""
+    messages: dict[str, list[tuple]] = defaultdict(list)
+    for to, mids, pid, payloads, per in endpoint.take_runs():
+        for mid, payload in zip(mids, payloads, strict=True):
+            messages[to].append((mid, pid, payload, per))
+            pid = mid
+    return messages, endpoint.take_acks(), endpoint.take_permits()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "many"), [("csps", csps.MANY), ("csps", 2), ("sps", 0), ("fifo", 0)]
+)
+def test_runs_are_the_packets(protocol: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csps, "MANY", many)
+    longest = flagged = held = 0
+    for seed in range(30):
+        chance = random.Random(seed)
+        names = ["a", "b", "c", "d"]
+        endpoints = {name: protocols.create(protocol, me=name) for name in names}
+        wire: list[tuple[str, str, object]] = []
+        for _ in range(150):
+            name = chance.choice(names)
+            endpoint = endpoints[name]
+            if chance.random() < 0.6:
+                for _ in range(chance.randint(1, 5)):
+                    to = chance.sample(names, chance.choice([1, 1, 1, 2, 3]))
+                    endpoint.send(to, chance.randbytes(2))
+            else:
+                here = [k for k, packet in enumerate(wire) if packet[1] == name]
+                for k in sorted(chance.sample(here, len(here) // 2), reverse=True):
+                    source, _, packet = wire.pop(k)
+                    endpoint.receive(source, packet)
+            held += bool(endpoint.blocked())
+            if chance.random() < 0.5:
+                continue
+            twin, again = copy.copy(endpoint), copy.copy(endpoint)
+            taken = by_peer(endpoint)
+            assert by_run(twin) == taken
+            assert twin == endpoint
+            wire += [(name, to, packet) for to, packet in again.take_packets()]
+            messages = taken[0].values()
+            longest = max(longest, *map(len, messages), 0)
+            flagged += any(message[3] for some in messages for message in some)
+    assert longest > 4
+    assert protocol == "fifo" or (flagged and held)
+
+
+@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
+def test_what_nobody_took_cannot_be_acked(protocol: str) -> None:
+    endpoint = protocols.create(protocol, me="a")
+    endpoint.send("b", b"one")
+    before = copy.copy(endpoint)
+    with pytest.raises(RemoteProtocolError):
+        endpoint.receive("b", Ack(1))
+    assert endpoint == before
+    endpoint.take_packets()
+    endpoint.receive("b", Ack(1))
+    assert endpoint.idle
+
+
+@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
+def test_acked_messages_do_not_stay(protocol: str) -> None:
+    """However acks come: at most as many acked messages are kept as others."""
+    endpoint = protocols.create(protocol, me="a")
+    chance = random.Random(1)
+    sent = acked = 0
+    for _ in range(2000):
+        if chance.random() < 0.5 or sent == acked:
+            sent = endpoint.send("b", b"x")
+            endpoint.take_packets()
+        else:
+            acked = chance.randint(acked + 1, sent)
+            endpoint.receive("b", Ack(acked))
+        peer = endpoint._peers["b"]
+        assert len(peer.mids) == len(peer.payloads) <= max(2 * (sent - acked), 0)
