@@ -377,6 +377,20 @@ def test_a_lost_datagram_is_repaired_without_waiting_for_a_timeout() -> None:
     assert pair.ann.stats.resent == 1
 
 
+def test_messages_that_leave_again_are_counted_one_by_one() -> None:
+    pair = Pair().meet()
+    for k in range(5):
+        pair.send(b"%d" % k)
+    assert len(pair.out(pair.ann)) == 1  # and it is lost, with all of them
+    for k in range(5, 9):
+        pair.send(b"%d" % k)
+        pair.give(pair.bob, *pair.out(pair.ann))
+        pair.now += 0.001
+    pair.exchange()
+    assert payloads(pair.bob) == [b"%d" % k for k in range(9)]
+    assert pair.ann.stats.resent == 5
+
+
 def test_reordering_teaches_patience() -> None:
     pair = Pair().meet()
     for _ in range(8):

@@ -19,13 +19,18 @@ from typing import TypeAlias
 
 from .frames import RUN_HEAD, Piece, Run, most_messages, put_piece, put_run
 
-__all__ = ["Item", "Outbound"]
+__all__ = ["Item", "Outbound", "messages_in"]
 
 PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 """The most bytes that a part of a message takes beside its data."""
 
 Item: TypeAlias = Run | Piece
 """What a datagram carries of messages, to be repeated if it is lost."""
+
+
+def messages_in(item: Item) -> int:
+    """How many messages that is, in whole or in part."""
+    return len(item.mids) if isinstance(item, Run) else 1
 
 
 class _Queued:
@@ -156,7 +161,7 @@ class Outbound:
                 return used
             items.append(item)
             used += len(parts[-1])
-            messages += len(item.mids) if isinstance(item, Run) else 1
+            messages += messages_in(item)
 
     def _put_new(self, space: int, light: int, parts: list[bytes]) -> Run | None:
         """One run from the head of the queue, as long as possible; none if nothing fits.

@@ -25,6 +25,7 @@ from .events import (
     Superseded,
 )
 from .heads import GREETING, Greeting, greeting_head, read_greeting_head
+from .outbound import messages_in
 from .recovery import Sent
 from .seal import Sealer
 from .session import Session
@@ -385,7 +386,7 @@ class Peers(ABC):
     def _repair(self, session: Session, lost: list[Sent]) -> None:
         """Datagrams were lost: what they said leaves again."""
         self.stats.lost += len(lost)
-        self.stats.resent += sum(len(sent.items) for sent in lost)
+        self.stats.resent += sum(messages_in(item) for sent in lost for item in sent.items)
         session.lost(lost)
         self.active[session] = None
 
