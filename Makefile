@@ -58,6 +58,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/pipeline.py
+	$(BIN)/python benchmarks/scan.py
+	$(BIN)/python benchmarks/planted.py
 
 verified: $(STAMP)
 	$(BIN)/python benchmarks/verified.py
