@@ -150,7 +150,7 @@ def shares(pieces: Sequence[Piece], parts: int) -> list[tuple[Piece, ...]]:
     result: list[list[Piece]] = [[]]
     done = 0
     for piece in pieces:
-        if result[-1] and done >= total * len(result) / parts:
+        if result[-1] and done + piece.rows / 2 > total * len(result) / parts:
             result.append([])
         result[-1].append(piece)
         done += piece.rows

@@ -79,9 +79,10 @@ def _check_stretch(work: _Work) -> _Answer | Trouble:
         while kernel.left and at < many:
             columns = chunk.columns.rows(at, min(at + look, many))
             kernel.feed(columns, len(processes), chunk.position + at)
-            kernel.narrow()
             at += look
             look *= 2
+            if kernel.left:
+                kernel.narrow()
         if not kernel.left:
             break
     if not ended:
