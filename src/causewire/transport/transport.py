@@ -31,7 +31,7 @@ has first been told not to listen to them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Protocol
 
 from ..core.endpoint import (
@@ -368,27 +368,25 @@ class Transport(Peers):
         """Bring what the protocol has to say to the sessions, until it says no more."""
         self._collect()
         self.admit()
-        carrier, by_alias, active = self.carrier, self.by_alias, self.active
-        said = True
-        while said:
-            said = False
-            for alias, mids, pid, payloads, per in carrier.take_runs():
-                said = True
-                self._release(by_alias[alias], mids, pid, payloads, per)
-            for alias, mid in carrier.take_acks().items():
-                session = by_alias[alias]
-                session.delivered = max(session.delivered, mid)
-                if not session.over:
-                    session.control_due = True
-                    active[session] = None
-            for alias, mid in carrier.take_permits().items():
-                session = by_alias[alias]
-                session.permit = max(session.permit, mid)
-                if not session.over:
-                    session.control_due = True
-                    active[session] = None
+        carrier = self.carrier
+        while runs := carrier.take_runs():
+            for alias, mids, pid, payloads, per in runs:
+                self._release(self.by_alias[alias], mids, pid, payloads, per)
+        for session, mid in self._to_tell(carrier.take_acks()):
+            session.delivered = max(session.delivered, mid)
+        for session, mid in self._to_tell(carrier.take_permits()):
+            session.permit = max(session.permit, mid)
         if self._linked:
             self._confirm()
+
+    def _to_tell(self, numbers: dict[str, int]) -> Iterator[tuple[Session, int]]:
+        """Sessions whose peer is to be told a number of the protocol, and which."""
+        for alias, mid in numbers.items():
+            session = self.by_alias[alias]
+            if not session.over:
+                session.control_due = True
+                self.active[session] = None
+            yield session, mid
 
     def _release(
         self, session: Session, mids: list[int], pid: int, payloads: list[bytes], per: bool
