@@ -59,17 +59,17 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/pipeline.py
 	$(BIN)/python benchmarks/scan.py
-	$(BIN)/python benchmarks/planted.py
+	$(BIN)/python -m campaigns.planted
 
 verified: $(STAMP)
-	$(BIN)/python benchmarks/verified.py
+	$(BIN)/python -m campaigns.verified
 
 soak: $(STAMP)
-	$(BIN)/python benchmarks/soak.py --runs 100000
+	$(BIN)/python -m campaigns.soak --runs 100000
 
 fuzz: $(STAMP)
-	$(BIN)/python benchmarks/check_fuzz.py --runs 100000
-	$(BIN)/python tests/transport/fuzz.py all $(FUZZ_SECONDS)
+	$(BIN)/python -m campaigns.check_fuzz --runs 100000
+	$(BIN)/python -m campaigns.decoder_fuzz all $(FUZZ_SECONDS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out

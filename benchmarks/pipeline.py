@@ -4,7 +4,8 @@
     python benchmarks/pipeline.py --full              with 100 million events: an hour
     python benchmarks/pipeline.py --runs 0 --processes 1000 --events 10000000
 
-Traces are made here (`_traces.py`). For each of them, and on each number of cores, there
+Traces are made by `causewire.testing.synthetic`. For each of them, and on each number of cores,
+there
 is a fresh Spark session, held to these cores, its driver and Java included (not with
 --free). The machine may be shared and varies with time, so what is compared takes turns:
 in each round every session checks the trace once, then one plain process does, then as
@@ -46,11 +47,11 @@ from statistics import median
 from typing import Any, TypeVar
 
 import numpy as np
-
-from _traces import Maker, Shape, seed, write
-from causewire.check import Kernel, Stream, check
-from causewire.trace import open_trace
 from check import plain
+
+from causewire.check import Kernel, Stream, check
+from causewire.testing.synthetic import Maker, Shape, seed, write
+from causewire.trace import open_trace
 
 SMALL = "small"
 WARM = 20

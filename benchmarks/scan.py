@@ -19,9 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from _traces import Shape, write
 from causewire.check import Kernel, Stream
 from causewire.check.segments import Cut, Survey, resume, walk
+from causewire.testing.synthetic import Shape, write
 from causewire.trace import open_trace
 
 

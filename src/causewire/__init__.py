@@ -1,28 +1,51 @@
-"""Causal message delivery: nothing is delivered before what it may depend on.
+"""Causal message delivery: a message is never delivered before one it may depend on.
 
-`protocols` are the state machines; `Node` is what an application imports to talk
-over a network. The rest is in packages of their own: `causewire.sim`,
-`causewire.trace`, `causewire.check`, `causewire.testing`.
+`Node` is what an application uses to exchange messages over a network; `protocols`
+creates the state machines behind it. The other tools live in packages of their own:
+`causewire.blocking`, `causewire.sim`, `causewire.trace`, `causewire.check`,
+`causewire.verify`, `causewire.pipeline`, `causewire.report`, `causewire.testing`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from .node import Message, Node, Receipt
+from . import protocols
+from .core import (
+    CausewireError,
+    Delivery,
+    Endpoint,
+    LocalProtocolError,
+    Packet,
+    RemoteProtocolError,
+)
 
-__all__ = ["Message", "Node", "Receipt", "protocols"]
+if TYPE_CHECKING:
+    from .node import Node
+
+    __version__: str
+
+__all__ = [
+    "CausewireError",
+    "Delivery",
+    "Endpoint",
+    "LocalProtocolError",
+    "Node",
+    "Packet",
+    "RemoteProtocolError",
+    "__version__",
+    "protocols",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """The node is imported when it is asked for: the protocols need no event loop."""
-    if name in ("Message", "Node", "Receipt"):
-        from . import node
+    """Import on first use what the protocols do not need: asyncio, package metadata."""
+    if name == "Node":
+        from .node import Node
 
-        return getattr(node, name)
-    if name == "protocols":
-        from importlib import import_module
+        return Node
+    if name == "__version__":
+        from importlib.metadata import version
 
-        return import_module(".protocols", __name__)
+        return version("causewire")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Receipt:
-    """A message that was accepted; see `causewire.Receipt`."""
+    """A message that was accepted; see `causewire.node.Receipt`."""
 
     __slots__ = ("_owner", "_receipt")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import brute_force
-from random_traces import plant, random_run, spoil
-
 from causewire.check import OrderError, Sorted, Stream, check, scan
 from causewire.check.columns import ScatteredRunError
 from causewire.check.kernel import Found
 from causewire.check.oddities import judge
 from causewire.trace import TraceError, trace_of
+
+from . import brute_force
+from .random_traces import plant, random_run, spoil
 
 ALL = 1_000_000
 MODES = ("causal", "anyhow", "planted", "spoilt")

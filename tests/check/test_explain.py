@@ -8,11 +8,12 @@ from collections import deque
 from itertools import pairwise
 
 import pytest
-from random_traces import random_run
 
 from causewire.check import check
 from causewire.check import explain as explaining
 from causewire.trace import Event, write_trace
+
+from .random_traces import random_run
 
 
 def rows(*specs):

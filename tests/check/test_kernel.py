@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import random
 
-import brute_force
 import numpy as np
 import pytest
-from campaign import ALL, campaign, compare, source_of, triples
-from random_traces import plant, random_run
 
 from causewire.check import Columns, Kernel, OrderError, Sorted, Stream, check, scan
 from causewire.check.columns import DELIVER, SEND, Chunk
 from causewire.trace import Event, trace_of
 
+from . import brute_force
+from .campaign import ALL, campaign, compare, source_of, triples
+from .random_traces import plant, random_run
+
 
 @pytest.mark.parametrize("start", range(0, 3000, 100))
 def test_agrees_with_brute_force(start):
-    """The quick share; `benchmarks/check_fuzz.py` runs 100,000."""
+    """The quick share; `python -m campaigns.check_fuzz` runs 100,000."""
     seen = campaign(seed=3, start=start, count=100, together=25)
     assert seen["planted"] > 0
 

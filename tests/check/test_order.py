@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from random_traces import random_run
 
 from causewire.check import check
 from causewire.check.order import Sorted
 from causewire.trace import Event, TraceError, trace_of, write_trace
+
+from .random_traces import random_run
 
 
 def one(process, seq, kind, origin, mid, *peers, run="r", lamport=None):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import random
 
-import brute_force
 import numpy as np
 import pytest
-from campaign import one_run, triples
-from random_traces import random_run
 
 from causewire.check import Encoder, Kernel, OrderError, Run, Stream
 from causewire.check.columns import COLUMNS, Chunk
@@ -16,6 +13,10 @@ from causewire.check.kernel import Found
 from causewire.check.segments import Cut, Survey, resume
 from causewire.check.segments import walk as walk_along
 from causewire.trace import Event, trace_of
+
+from . import brute_force
+from .campaign import one_run, triples
+from .random_traces import random_run
 
 ALL = 1_000_000
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
-import brute_force
 import numpy as np
 import pytest
-from campaign import one_run, triples
-from random_traces import random_run
 
 from causewire.check import Columns, Kernel, OrderError, Stream
 from causewire.check.kernel import Found, Odd
 from causewire.check.stretches import Stretch
 from causewire.trace import Event, trace_of
+
+from . import brute_force
+from .campaign import one_run, triples
+from .random_traces import random_run
 
 ALL = 1_000_000
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from command_line import CommandLine
+
+from .command_line import CommandLine
 
 
 @pytest.fixture

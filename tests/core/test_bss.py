@@ -7,7 +7,6 @@ import pickle
 from random import Random
 
 import pytest
-from broadcasts import Group, OrderError, play
 
 from causewire.core.bss import Bss, Message
 from causewire.core.endpoint import (
@@ -19,6 +18,8 @@ from causewire.core.endpoint import (
     Wait,
 )
 from causewire.core.newtop import Null
+
+from .broadcasts import Group, OrderError, play
 
 ABC = ["a", "b", "c"]
 OTHERS = ["b", "c"]

@@ -1,7 +1,7 @@
 """Every protocol keeps what the registry promises, on every network that it must bear.
 
 Runs are judged by an oracle that knows nothing but the definition of causal order.
-They are random, from seeds and from Hypothesis; `benchmarks/soak.py` does the same
+They are random, from seeds and from Hypothesis; `python -m campaigns.soak` does the same
 for a hundred thousand seeds. A test here that passed because nothing happened would
 be worth nothing, so what did happen is tested as well: messages were concurrent,
 packets overtook one another, were lost, came twice, and messages were held back.

@@ -10,7 +10,6 @@ import pickle
 from random import Random
 
 import pytest
-from world import World, names, play, some
 
 from causewire.core.endpoint import (
     Blocked,
@@ -21,6 +20,8 @@ from causewire.core.endpoint import (
     Wait,
 )
 from causewire.core.ks import AllBut, Ks, Message
+
+from .world import World, names, play, some
 
 OPTIONS = {
     "plain": {},

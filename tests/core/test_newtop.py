@@ -8,7 +8,6 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from broadcasts import Group, OrderError, play, verdict
 
 from causewire.core.bss import Message as BssMessage
 from causewire.core.endpoint import (
@@ -20,6 +19,8 @@ from causewire.core.endpoint import (
     Wait,
 )
 from causewire.core.newtop import Message, Newtop, Null
+
+from .broadcasts import Group, OrderError, play, verdict
 
 ABC = ["a", "b", "c"]
 OTHERS = ["b", "c"]

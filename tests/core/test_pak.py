@@ -8,7 +8,6 @@ from functools import partial
 from random import Random
 
 import pytest
-from broadcasts import Group, play, verdict
 
 from causewire.core.bss import Message as BssMessage
 from causewire.core.endpoint import (
@@ -20,6 +19,8 @@ from causewire.core.endpoint import (
     Wait,
 )
 from causewire.core.pak import Ack, Message, Pak, PakCredit, PakNak
+
+from .broadcasts import Group, play, verdict
 
 ABC = ["a", "b", "c"]
 OTHERS = ["b", "c"]

@@ -7,11 +7,12 @@ do, is with the other runs of Cykas.
 from __future__ import annotations
 
 import pytest
-from figures import arrive, payloads
 
 from causewire import protocols
 from causewire.core.endpoint import Blocked, Wait
 from causewire.testing import Network
+
+from .figures import arrive, payloads
 
 SIX = ("i", "j", "k", "h", "p", "q")
 ME, J, K, H, P, Q = SIX

@@ -12,11 +12,12 @@ from functools import partial
 from random import Random
 
 import pytest
-from broadcasts import Group, OrderError, play
 
 from causewire.core.bss import Bss
 from causewire.core.endpoint import RemoteProtocolError, Wait
 from causewire.core.pak import Message, Pak, PakCredit, PakNak
+
+from .broadcasts import Group, OrderError, play
 
 UNBOUNDED = 2**60
 """A modulus that is never reached: packets carry the true vector time."""

@@ -6,11 +6,12 @@ from collections import deque
 from typing import NamedTuple
 
 import pytest
-from figures import arrive, kinds, payloads
 
 from causewire.core.cykas import Cykas
 from causewire.core.endpoint import Blocked, Wait
 from causewire.testing import Flying, Network
+
+from .figures import arrive, kinds, payloads
 
 ALICE, BOB, CAROL = TRIO = ("alice", "bob", "carol")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from world import World, names, play
 
 from causewire.core.endpoint import Packet, Wait
 from causewire.core.ks import AllBut, Ks
 from causewire.core.rst import Rst
+
+from .world import World, names, play
 
 SEEDS = range(25)
 

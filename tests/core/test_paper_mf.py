@@ -10,11 +10,12 @@ import copy
 from itertools import product
 
 import pytest
-from figures import arrive, kinds, payloads
 
 from causewire import protocols
 from causewire.core.endpoint import Blocked, Endpoint, LocalProtocolError, Packet, Wait
 from causewire.testing import Network
+
+from .figures import arrive, kinds, payloads
 
 P1, P2, P3 = TRIO = ("P1", "P2", "P3")
 

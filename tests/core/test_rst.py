@@ -7,7 +7,6 @@ import pickle
 from random import Random
 
 import pytest
-from world import World, names, play
 
 from causewire.core.endpoint import (
     Blocked,
@@ -18,6 +17,8 @@ from causewire.core.endpoint import (
     Wait,
 )
 from causewire.core.rst import Message, Rst
+
+from .world import World, names, play
 
 GROUP = ["a", "b", "c"]
 NOTHING = ((0, 0, 0),) * 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import doctest
-import importlib.util
 import json
 import subprocess
 import sys
@@ -14,15 +13,14 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import causewire.testing.network
 import causewire.testing.oracle
+from campaigns import soak
 from causewire import protocols
-from causewire.core import registry
 from causewire.core.endpoint import Blocked, LocalProtocolError, Packet, RemoteProtocolError
 from causewire.core.fifo import Datagram, Unordered
 from causewire.testing import Case, Network, Oracle, command, narrate, replay, run, runs, shrink
@@ -389,7 +387,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         about = replace(
             protocols.describe("unordered"), name="toy", endpoint=endpoint, causal=causal
         )
-        monkeypatch.setitem(registry._BY_NAME, "toy", about)
+        monkeypatch.setitem(protocols._known, "toy", about)
         return "toy"
 
     return register
@@ -523,19 +521,7 @@ def test_the_command_that_repeats_a_run(capsys: pytest.CaptureFixture[str]) -> N
     )
 
 
-@pytest.fixture(scope="module")
-def soak() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "soak.py"
-    spec = importlib.util.spec_from_file_location("soak", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["soak"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_soak(soak: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_soak(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--runs", "70", "--jobs", "1", "--protocol", "csps", "--protocol", "fifo"]
     assert soak.main(arguments) == 0
     head, csps, fifo, summary = capsys.readouterr().out.splitlines()
@@ -545,9 +531,7 @@ def test_soak(soak: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert summary.startswith("140 runs")
 
 
-def test_soak_fails_if_a_promise_is_broken(
-    soak: ModuleType, toy: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_soak_fails_if_a_promise_is_broken(toy: Any, capsys: pytest.CaptureFixture[str]) -> None:
     toy(Toy)
     assert soak.main(["--runs", "100", "--jobs", "1", "--protocol", "toy"]) == 1
     told = capsys.readouterr().out
@@ -556,10 +540,10 @@ def test_soak_fails_if_a_promise_is_broken(
 
 
 def test_soak_fails_if_a_known_bad_is_not_caught(
-    soak: ModuleType, toy: Any, capsys: pytest.CaptureFixture[str]
+    toy: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     about = replace(protocols.describe("csps"), name="toy", causal=False)
     toy(Toy)
-    registry._BY_NAME["toy"] = about
+    protocols._known["toy"] = about
     assert soak.main(["--runs", "100", "--jobs", "1", "--protocol", "toy"]) == 1
     assert "was not caught" in capsys.readouterr().out

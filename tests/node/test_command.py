@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from cluster import free_ports
 
 from causewire.cli import main
+
+from .cluster import free_ports
 
 
 def start(*words: str) -> subprocess.Popen[str]:

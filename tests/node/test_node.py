@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from virtual import VirtualLoop, run
 
 from causewire.core.endpoint import LocalProtocolError
 from causewire.node import (
@@ -22,6 +21,8 @@ from causewire.node import (
     PeerSilent,
     PeerUp,
 )
+
+from .virtual import VirtualLoop, run
 
 PORTS = {"alice": 1, "bob": 2, "carol": 3}
 

@@ -8,9 +8,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from cluster import Cluster
 
 from causewire.cli import main
+
+from .cluster import Cluster
 
 BAD = {"seed": 5, "loss": 0.1, "duplicate": 0.05, "corrupt": 0.03, "delay": (0.0005, 0.03)}
 GROWTH = 40_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from virtual import VirtualLoop, run
-
 from causewire.check import check
 from causewire.node import Node
 from causewire.trace import open_trace
+
+from .virtual import VirtualLoop, run
 
 
 def node(loop: VirtualLoop, name: str, port: int, trace: Path, **settings: Any) -> Node:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from program import LIMITS
 
 import causewire
 from causewire.check import check
@@ -25,10 +24,12 @@ from causewire.pipeline.sweep import read_experiment, sweep
 from causewire.sim import Config, simulate
 from causewire.trace import open_writer
 
+from .program import LIMITS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from conftest import Cluster
+    from .conftest import Cluster
 
 EXPERIMENT = """
 seeds = 4

@@ -9,17 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import LIMITS
 
 from causewire.check import check
 from causewire.sim import Config, simulate
 from causewire.trace import open_writer
 
+from .program import LIMITS
+
 pytest.importorskip("grpc", reason='Spark Connect needs pip install "causewire[connect]"')
 
 PROGRAM = """
 import json, sys
-from program import LIMITS
+from tests.pipeline.program import LIMITS
 from causewire.pipeline import PipelineError, metrics, session
 from causewire.pipeline.check import check_paths, check_runs
 from causewire.pipeline.session import parallelism
@@ -76,4 +77,4 @@ def test_everything_that_classic_sessions_do(connect: str, tmp_path: Path) -> No
 
 def _path() -> str:
     """Where the program finds what these tests share."""
-    return os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    return os.pathsep.join(filter(None, sys.path))

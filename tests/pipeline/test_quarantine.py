@@ -15,7 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from flipped import flip_a_bit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,8 @@ from causewire.pipeline.sources.shiviz import read_log
 from causewire.pipeline.sources.tables import mapper, read_table
 from causewire.pipeline.sources.traces import lines_between, read_lines, read_parquet_file
 from causewire.trace import NAMES, Event, write_trace
+
+from .flipped import flip_a_bit
 
 SAME = {name: name for name in NAMES}
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
-from random_traces import random_run
 
 from causewire.check import check
 from causewire.pipeline.check import check_runs
@@ -18,6 +14,8 @@ from causewire.pipeline.sources import from_table, ingest, register
 from causewire.pipeline.sources.otlp import read_spans
 from causewire.pipeline.sources.shiviz import read_log
 from causewire.trace import Event, TraceError, write_shiviz, write_trace
+
+from ..check.random_traces import random_run
 
 
 def events_of(frame):

@@ -15,9 +15,6 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
-from random_traces import random_run
-
 from causewire.check import check
 from causewire.cli import main
 from causewire.pipeline.live import (
@@ -32,6 +29,8 @@ from causewire.pipeline.live import (
 )
 from causewire.pipeline.watch import Settings, watch
 from causewire.trace import Event, open_writer, write_trace
+
+from ..check.random_traces import random_run
 
 # -- one run, without Spark ------------------------------------------------------------
 

@@ -8,13 +8,14 @@ from itertools import combinations, pairwise
 from math import dist
 
 import pytest
-from diagrams import TANGLED, Drawing, simulated
 
 from causewire.report import draw, overtakings
 from causewire.report.picture import Picture
 from causewire.report.style import LABEL, SMALL
 from causewire.report.svg import text_width
 from causewire.trace import DELIVER, RECEIVE, RELEASE, SEND, Event
+
+from .diagrams import TANGLED, Drawing, simulated
 
 PROTOCOLS = ["fifo", "csps", "sps", "cykas", "mf", "rst"]
 SIZES = [3, 5, 12]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from diagrams import TANGLED, simulated
 
 from causewire.check import check
 from causewire.report import Overtaking, choose, overtakings
 from causewire.report.picture import Picture, natural
 from causewire.trace import DELIVER, SEND, Event, TraceError, trace_of
+
+from .diagrams import TANGLED, simulated
 
 LONG = simulated("fifo", 20, 2000, network=TANGLED)
 

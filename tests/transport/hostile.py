@@ -7,10 +7,10 @@ limits, or be delivered twice.
 
 from __future__ import annotations
 
-from pair import A, Pair
-
 from causewire.transport import Config
 from causewire.transport.heads import HEAD, SESSION
+
+from .pair import A, Pair
 
 CONFIG = Config(
     peer_messages=20, peer_bytes=4000, queue_messages=8, message=2000, local_datagram=600, peers=20

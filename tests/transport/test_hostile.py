@@ -7,7 +7,6 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from hostile import Target
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,8 @@ from causewire.transport.frames import (
     put_run,
 )
 from causewire.transport.varint import MalformedError, put
+
+from .hostile import Target
 
 KEY = b"sixteen bytes or more"
 KINDS = ["run", "run", "run", "piece", "ack", "delivered", "permit", "obituary", "rest"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pair import A, B, Pair, payloads
 
 from causewire.core.endpoint import LocalProtocolError
 from causewire.transport import (
@@ -17,6 +16,8 @@ from causewire.transport import (
     Superseded,
     Transport,
 )
+
+from .pair import A, B, Pair, payloads
 
 KEY = b"sixteen bytes or more"
 BOTH = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])

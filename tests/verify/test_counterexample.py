@@ -12,8 +12,8 @@ from types import FunctionType
 
 import pytest
 
+from causewire import protocols
 from causewire.check import check
-from causewire.core import registry
 from causewire.report import draw
 from causewire.trace import open_trace, write_trace
 from causewire.verify import (
@@ -174,8 +174,8 @@ def test_the_test_fails_with_the_mistake_and_passes_without(
     mutant = MUTANTS[name]
     [test] = functions_of(regression_test(of_mutant(name)))
     test()
-    broken = replace(registry.describe(mutant.of), endpoint=mutant.endpoint)
-    monkeypatch.setitem(registry._BY_NAME, mutant.of, broken)
+    broken = replace(protocols.describe(mutant.of), endpoint=mutant.endpoint)
+    monkeypatch.setitem(protocols._known, mutant.of, broken)
     with pytest.raises(AssertionError):
         test()
 

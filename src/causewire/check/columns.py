@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..core.errors import CausewireError
 from ..trace.reader import TraceBatch
 from ..trace.schema import DELIVER as DELIVER_KIND
 from ..trace.schema import SEND as SEND_KIND
@@ -316,7 +317,7 @@ class Encoder:
         return result
 
 
-class ScatteredRunError(Exception):
+class ScatteredRunError(CausewireError):
     """Rows of a run go on after another run's."""
 
 

@@ -60,6 +60,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..core.errors import CausewireError
 from . import loop
 from .columns import Columns
 from .compiled import Clocks, Longs, Words
@@ -110,7 +111,7 @@ _LANES = 32  # clocks are padded to a multiple of this, for full vectors
 N = TypeVar("N", bound=np.integer[Any])
 
 
-class OrderError(Exception):
+class OrderError(CausewireError):
     """The rows are not in an order in which one pass can take them."""
 
 

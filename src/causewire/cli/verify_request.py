@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core import registry
+from .. import protocols
 from ..core.endpoint import LocalProtocolError
-from ..core.registry import Protocol
+from ..protocols import Protocol
 from ..verify import (
     MUTANTS,
     PROGRAMS,
@@ -151,7 +151,7 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
     """What there is to do, one unit for each workload."""
     mutant = MUTANTS.get(args.protocol)
     try:
-        protocol = registry.describe(args.protocol if mutant is None else mutant.of)
+        protocol = protocols.describe(args.protocol if mutant is None else mutant.of)
     except LocalProtocolError as error:
         raise CommandError(f"{error}, and the mutants of docs/counterexamples.md") from None
     reductions = _reductions(args.reductions)

@@ -2,3 +2,19 @@
 
 Standard library only: no clock, no randomness, no I/O, no logging.
 """
+
+from .endpoint import Blocked, Delivery, Endpoint, Footprint, Packet, Wait
+from .errors import CausewireError, LocalProtocolError, ProtocolError, RemoteProtocolError
+
+__all__ = [
+    "Blocked",
+    "CausewireError",
+    "Delivery",
+    "Endpoint",
+    "Footprint",
+    "LocalProtocolError",
+    "Packet",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "Wait",
+]

@@ -35,6 +35,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
+from .errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+
 __all__ = [
     "Blocked",
     "Delivery",
@@ -51,18 +53,6 @@ __all__ = [
     "check_number",
     "destinations",
 ]
-
-
-class ProtocolError(Exception):
-    """Something was asked of an endpoint that the protocol does not allow."""
-
-
-class LocalProtocolError(ProtocolError):
-    """The local caller misused the endpoint; nothing was changed."""
-
-
-class RemoteProtocolError(ProtocolError):
-    """A peer sent what no correct peer could have sent; nothing was changed."""
 
 
 def check_number(what: str, n: object, least: int) -> None:

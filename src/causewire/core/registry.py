@@ -1,20 +1,21 @@
-"""Every protocol by name, with what holds of it by construction.
+"""`Protocol`, the description of a protocol, and the table of those in this package.
 
-An explicit table: what is not listed here does not exist. The columns are those
+`causewire.protocols` finds protocols by name, in this table and in other packages'
+entry points. The columns are those
 of Almeida's Table 1, with the corrections that were measured since (ERRATA 2.11,
 5.7, 6, 7.3, 9), and what a driver must know to run a protocol at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from .bss import Bss
 from .csps import Csps
 from .cykas import Cykas, CykasAsPrinted, CykasSecretSends
-from .endpoint import Endpoint, LocalProtocolError
+from .endpoint import Endpoint
+from .errors import LocalProtocolError
 from .fifo import Fifo, Unordered
 from .ks import Ks
 from .mf import Mf
@@ -23,13 +24,14 @@ from .pak import Pak, PakCredit, PakNak
 from .rst import Rst
 from .sps import Sps
 
-__all__ = ["Protocol", "create", "describe", "names"]
+__all__ = ["TABLE", "Protocol"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What holds of a protocol by construction.
+    """A protocol: its endpoint class, and what holds of it by construction.
 
+    Only `name` and `endpoint` are required; the defaults promise nothing about cost.
     Letters in complexities, as in Table 1: n processes, i senders to and o
     receivers from a process, b messages buffered, p permits missing, u
     unacknowledged, r the round-trip times from a sender to its peers.
@@ -37,8 +39,8 @@ class Protocol:
 
     name: str
     endpoint: type[Endpoint]
-    summary: str
-    paper: str
+    summary: str = ""
+    paper: str = ""
     # What it can carry.
     unicast: bool = True
     multicast: bool = True
@@ -54,17 +56,35 @@ class Protocol:
     starves: bool = False
     """A message may wait for ever while others keep sending."""
     # The rows of Table 1.
-    buffering: str
-    message_space: str
-    process_space: str
-    sender_time: str
-    receiver_time: str
+    buffering: str = "unknown"
+    message_space: str = "unknown"
+    process_space: str = "unknown"
+    sender_time: str = "unknown"
+    receiver_time: str = "unknown"
     latency_optimal: bool = False
-    noncausal_latency: str
+    noncausal_latency: str = "unknown"
     throughput_scalable: bool = True
-    in_transit: str
+    in_transit: str = "unknown"
     control_messages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    """Names of the keyword arguments that the endpoint class takes."""
+    chosen: tuple[tuple[str, Any], ...] = ()
+    """Values of options, in the order of their names (`with_options`)."""
+
+    def with_options(self, **options: Any) -> Self:
+        """Return this protocol with options chosen.
+
+        Raises:
+            LocalProtocolError: The protocol has no such option.
+        """
+        unknown = sorted(set(options) - set(self.options))
+        if unknown:
+            known = ", ".join(self.options) or "none"
+            raise LocalProtocolError(
+                f"{self.name} has no option {', '.join(unknown)}; its options are: {known}"
+            )
+        chosen = dict(self.chosen) | options
+        return replace(self, chosen=tuple(sorted(chosen.items()))) if options else self
 
 
 _CYKAS: dict[str, Any] = {
@@ -95,7 +115,7 @@ _PAK: dict[str, Any] = {
     "control_messages": ("ack",),
 }
 
-_TABLE: tuple[Protocol, ...] = (
+TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="csps",
         endpoint=Csps,
@@ -308,33 +328,3 @@ _TABLE: tuple[Protocol, ...] = (
         in_transit="unlimited",
     ),
 )
-
-_BY_NAME = {protocol.name: protocol for protocol in _TABLE}
-
-
-def names() -> list[str]:
-    """The names of all protocols, in the order of the table."""
-    return list(_BY_NAME)
-
-
-def describe(name: str) -> Protocol:
-    """What holds of the protocol of that name."""
-    try:
-        return _BY_NAME[name]
-    except (KeyError, TypeError):
-        known = ", ".join(_BY_NAME)
-        raise LocalProtocolError(f"there is no protocol {name!r}; there are {known}") from None
-
-
-def create(name: str, me: str, group: Iterable[str] | None = None, **options: Any) -> Endpoint:
-    """A new endpoint for process `me`.
-
-    `group` names all members, for the protocols that need to know them; the
-    others do not look at it. `options` are the protocol's own.
-    """
-    protocol = describe(name)
-    unknown = sorted(set(options) - set(protocol.options))
-    if unknown:
-        known = ", ".join(protocol.options) or "none"
-        raise LocalProtocolError(f"{name} has no option {', '.join(unknown)}; it has {known}")
-    return protocol.endpoint(me, group, **options)

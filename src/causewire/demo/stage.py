@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from ..core.errors import CausewireError
 from ..testing.cluster import Cluster
 from . import chat
 
@@ -20,7 +21,7 @@ PATIENCE = 120.0
 Message = tuple[str, int]
 
 
-class StageError(Exception):
+class StageError(CausewireError):
     """The friends could not talk, or not in time."""
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from heapq import heappush
 
+from ..core.errors import CausewireError
 from ..transport import Session
 
 __all__ = ["Closed", "DeliveryFailed", "Full", "NodeError", "Receipt"]
 
 
-class NodeError(Exception):
+class NodeError(CausewireError):
     """Something that a node cannot do."""
 
 

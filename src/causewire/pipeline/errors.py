@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ..core.errors import CausewireError
+
 __all__ = ["PipelineError", "reason", "worker_died"]
 
 
-class PipelineError(Exception):
+class PipelineError(CausewireError):
     """The work cannot be done; the message is one line that says why."""
 
     def __init__(self, message: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..check import OrderError
 from ..check.columns import ScatteredRunError
+from ..core.errors import CausewireError
 from ..trace import TraceError
 from .outcomes import ERROR, ORDER, detail_of
 from .tasks import ask
@@ -24,7 +25,7 @@ A = TypeVar("A")
 W = TypeVar("W")
 
 
-class Trouble(Exception):  # noqa: N818 - it is not always an error
+class Trouble(CausewireError):  # noqa: N818 - it is not always an error
     """A task could not do its part: rows out of order (`ORDER`), or worse (`ERROR`)."""
 
     def __init__(self, what: str, detail: str = "") -> None:

@@ -31,10 +31,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, get_type_hints
 
+from ..core.errors import CausewireError
+
 __all__ = ["Cell", "FigurePlan", "ReportError", "TablePlan"]
 
 
-class ReportError(Exception):
+class ReportError(CausewireError):
     """What cannot be reported, in one line."""
 
     def __init__(self, message: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..core.errors import CausewireError
+
 __all__ = ["SimulationError"]
 
 
-class SimulationError(Exception):
+class SimulationError(CausewireError):
     """What was asked for cannot be simulated; the message is one line that says why."""

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, Self
 
 from .. import protocols
 from ..core.endpoint import Delivery, Endpoint, LocalProtocolError, Packet, destinations
+from ..core.errors import CausewireError
 from .oracle import Message, Oracle
 
 __all__ = ["Flying", "Network", "RestlessError"]
@@ -244,5 +245,5 @@ class Network:
                     self.react(process, message)
 
 
-class RestlessError(Exception):
+class RestlessError(CausewireError):
     """A network does not come to rest."""

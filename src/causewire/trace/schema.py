@@ -21,6 +21,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..core.errors import CausewireError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -52,7 +54,7 @@ DELIVER = "deliver"
 """The application got the message."""
 
 
-class TraceError(Exception):
+class TraceError(CausewireError):
     """A trace that cannot be read, or makes no sense, in one line.
 
     `row` counts from 1 within the file (a line, for text), or is None where the

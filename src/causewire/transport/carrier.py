@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core import fifo, hybrid
 from ..core.endpoint import Blocked, Delivery
-from ..core.registry import create
+from ..protocols import create
 from .frames import Run
 
 __all__ = ["Carrier", "Native"]

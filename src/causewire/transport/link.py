@@ -23,7 +23,7 @@ from typing import Any
 
 from ..core import fifo
 from ..core.endpoint import Blocked, Delivery, LocalProtocolError, RemoteProtocolError
-from ..core.registry import create, describe
+from ..protocols import create, describe
 from .carrier import Carrier
 from .codec import decode, encode
 from .frames import Run

@@ -7,6 +7,8 @@ hold a number may be used; we write the shortest.
 
 from __future__ import annotations
 
+from ..core.errors import CausewireError
+
 __all__ = ["LARGEST", "MalformedError", "get", "get_bytes", "get_text", "put", "put_text"]
 
 LARGEST = (1 << 62) - 1
@@ -15,7 +17,7 @@ LARGEST = (1 << 62) - 1
 _SMALL = tuple(bytes((n,)) for n in range(64))
 
 
-class MalformedError(Exception):
+class MalformedError(CausewireError):
     """Bytes that no correct peer would have written."""
 
 

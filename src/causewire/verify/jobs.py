@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ..core.errors import CausewireError
 from .check import Result, Unit, check_unit, cores
 from .sometimes import SOMETIMES, needed
 from .workers import Numbered, spread
@@ -32,7 +33,7 @@ _NUMBERS = ("states", "transitions", "depth", "ends", "seconds", "bytes", "compi
 """What a checkpoint keeps of a result, as it is."""
 
 
-class CheckpointError(Exception):
+class CheckpointError(CausewireError):
     """A checkpoint that cannot be read, or is of another check."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import registry
+from .. import protocols
 from .counterexample import Counterexample
 from .mutants import MUTANTS
 
@@ -58,7 +58,7 @@ def case_of(found: Counterexample) -> dict[str, Any]:
 
 def regression_test(found: Counterexample) -> str:
     """The text of a file for pytest."""
-    protocol = registry.describe(_tested(found))
+    protocol = protocols.describe(_tested(found))
     right = protocol.causal and protocol.live
     check = "outcome.ok, outcome.explain()" if right else "not outcome.ok"
     kind = found.kind.partition(":")[0]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.endpoint import Delivery, Endpoint, Packet
+from ..core.errors import CausewireError
 from .event import SEND, TICKS, Script
 from .machine import Machine
 from .search import Way
@@ -21,7 +22,7 @@ from .workloads import Workload
 __all__ = ["Happening", "Replay", "ReplayError", "Step", "steps_of"]
 
 
-class ReplayError(Exception):
+class ReplayError(CausewireError):
     """Steps that are not those of a run of this setup."""
 
 

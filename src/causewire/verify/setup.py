@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from ..core import registry
+from .. import protocols
 from ..core.endpoint import Endpoint
 from .mutants import MUTANTS
 
@@ -104,7 +104,7 @@ class Setup:
         mutant = MUTANTS.get(self.protocol)
         if mutant is not None:
             return mutant.endpoint(names[index], names, **dict(self.options))
-        return registry.create(self.protocol, names[index], names, **dict(self.options))
+        return protocols.create(self.protocol, names[index], names, **dict(self.options))
 
 
 class Phases:

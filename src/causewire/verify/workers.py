@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from ..core.errors import CausewireError
 from .check import Result, Unit, check_unit
 
 __all__ = ["Numbered", "WorkerLostError", "spread"]
@@ -27,7 +28,7 @@ _LOOK = 0.2
 """Seconds between two looks at how far the workers are."""
 
 
-class WorkerLostError(Exception):
+class WorkerLostError(CausewireError):
     """A worker ended without a result."""
 
 

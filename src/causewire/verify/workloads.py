@@ -22,6 +22,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, permutations, product
 from typing import NamedTuple, TypeAlias
 
+from ..core.errors import CausewireError
+
 __all__ = [
     "PROGRAMS",
     "Program",
@@ -39,7 +41,7 @@ __all__ = [
 ]
 
 
-class WorkloadError(ValueError):
+class WorkloadError(CausewireError, ValueError):
     """A workload that cannot be read, or makes no sense."""
 
 

@@ -1,6 +1,6 @@
 """Violations planted in a large trace: does Spark find what one process finds?
 
-python benchmarks/planted.py
+python -m campaigns.planted
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from _traces import Shape, write
 from causewire.check import check
 from causewire.pipeline import session
 from causewire.pipeline.check import check_paths
@@ -17,6 +16,7 @@ from causewire.pipeline.large import check_large
 from causewire.pipeline.limits import Limits
 from causewire.pipeline.limits import Shape as Ways
 from causewire.pipeline.pieces import layout
+from causewire.testing.synthetic import Shape, write
 
 
 def planted_table(folder: Path, events: int) -> None:

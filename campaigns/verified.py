@@ -1,6 +1,6 @@
 """Everything that docs/verification.md says was checked, run again: the tables there.
 
-    python benchmarks/verified.py [--out DIR] [--only TEXT] [--table]
+    python -m campaigns.verified [--out DIR] [--only TEXT] [--table]
 
 Each row is a run of `causewire verify`. Its result is kept in DIR as soon as it is
 there, and what is there is not run again: the whole takes hours of CPU time, most

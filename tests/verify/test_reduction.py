@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from systems import SYSTEMS, System, kinds, marked, orders, past, reduced, unreduced
 
 from causewire.verify import PROPERTIES, Setup, parse
 from causewire.verify.ghost import History
 from causewire.verify.machine import EagerRule, Machine
 from causewire.verify.search import explore
+
+from .systems import SYSTEMS, System, kinds, marked, orders, past, reduced, unreduced
 
 OTHERS = tuple(kind for kind in PROPERTIES if kind != "causal order")
 

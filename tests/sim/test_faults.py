@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated import MS, Judge, play
 
 from causewire.sim import Crash, Hold, Partition, Slow
 from causewire.sim.faults import LinkFault
+
+from .simulated import MS, Judge, play
 
 NAMES = ("a", "b", "c", "d")
 

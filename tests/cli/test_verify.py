@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine
 
 from causewire.check import check
 from causewire.cli import main, verify
 from causewire.verify import MUTANTS, jobs
+
+from .command_line import CommandLine
 
 SMALL = "verify --engine python --jobs 1"
 """Quick in tests: one process, and nothing compiled."""

@@ -7,10 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import ORDERED, CommandLine, written
 
 from causewire.cli import bench
 from causewire.trace import NAMES, arrow_schema
+
+from .command_line import ORDERED, CommandLine, written
 
 
 @pytest.fixture(scope="module")

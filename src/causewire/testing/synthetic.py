@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from causewire.check.compiled import compiled
-from causewire.trace import arrow_schema
-from causewire.trace.parquet import FILE_ROWS, ParquetWriter
+from ..check.compiled import compiled
+from ..trace import arrow_schema
+from ..trace.parquet import FILE_ROWS, ParquetWriter
 
 __all__ = ["Maker", "Shape", "seed", "write"]
 

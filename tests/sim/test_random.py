@@ -9,10 +9,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from simulated import MS, WORKLOADS, Judge, play
 
 from causewire import protocols
 from causewire.sim import Config, SimulationError, simulate
+
+from .simulated import MS, WORKLOADS, Judge, play
 
 GOOD = [
     name

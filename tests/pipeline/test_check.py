@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import gc
 import random
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "check"))
-from campaign import MODES, ORDERS, arranged, one_run
-from flipped import flip_a_bit
 
 from causewire.check import check
 from causewire.cli import check as command
@@ -27,6 +21,9 @@ from causewire.pipeline.pieces import Runs, layout
 from causewire.pipeline.tasks import ask
 from causewire.pipeline.trouble import Trouble
 from causewire.trace import NAMES, Event, TraceError, arrow_schema, write_trace
+
+from ..check.campaign import MODES, ORDERS, arranged, one_run
+from .flipped import flip_a_bit
 
 SMALL = Limits(large=300, wide=16, segment=50, longest=200, share=100, enough=200)
 """Everything happens with few rows, too."""

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from simulated import DIAMOND, MS, WORKLOADS
 
 from causewire.sim import (
     Config,
@@ -30,6 +29,8 @@ from causewire.sim import (
     workloads,
 )
 from causewire.sim.settings import data_rate, data_size, duration
+
+from .simulated import DIAMOND, MS, WORKLOADS
 
 
 @pytest.mark.parametrize(

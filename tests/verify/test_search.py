@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from systems import REGISTERED, System, marked, unreduced
 
 from causewire.verify import How, Network, Setup, Unit, Workload, check_unit, parse, search
 from causewire.verify.check import with_m1
@@ -12,6 +11,8 @@ from causewire.verify.ghost import Marked
 from causewire.verify.library import Library
 from causewire.verify.machine import Machine, Stage
 from causewire.verify.search import explore, shortest, walk
+
+from .systems import REGISTERED, System, marked, unreduced
 
 CHAIN = "0>2,1; 1>2; 2>"
 FIVE = "0>2,1,2,1,2; 1>; 2>1"

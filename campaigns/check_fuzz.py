@@ -1,6 +1,6 @@
 """The check against brute force, on as many small random traces as one likes.
 
-    python benchmarks/check_fuzz.py [--runs 100000] [--seed S] [--jobs J]
+    python -m campaigns.check_fuzz [--runs 100000] [--seed S] [--jobs J]
 
 The same campaign as in `tests/check`, which runs a quick share of it: causal runs,
 runs that deliver in any order, causal runs with a planted violation, and runs of
@@ -18,8 +18,9 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
+
+from tests.check.campaign import campaign
 
 SHARE = 1200
 """Runs that a worker does at once; all modes and orders are in it."""
@@ -27,11 +28,7 @@ SHARE = 1200
 
 def work(seed: int, start: int) -> Counter[Any]:
     """One share of the campaign."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "check"))
-    from campaign import campaign  # type: ignore[import-not-found]
-
-    seen: Counter[Any] = campaign(seed, start, SHARE)
-    return seen
+    return campaign(seed, start, SHARE)
 
 
 def main() -> None:

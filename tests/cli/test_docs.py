@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine
+
+from .command_line import CommandLine
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 

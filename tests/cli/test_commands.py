@@ -8,11 +8,12 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from command_line import ORDERED, VIOLATING, CommandLine, written
 
 from causewire import protocols
 from causewire.cli import COMMANDS, bench
 from causewire.trace import open_trace
+
+from .command_line import ORDERED, VIOLATING, CommandLine, written
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated import TREES, WORKLOADS, Judge, play
 
 from causewire import protocols
 from causewire.sim import Config, Processes, SimulationError, Summary, workloads
 from causewire.trace import trace_of
+
+from .simulated import TREES, WORKLOADS, Judge, play
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "plain": {},

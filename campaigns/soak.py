@@ -1,6 +1,6 @@
 """The long campaign: every protocol in a hundred thousand random runs.
 
-    python benchmarks/soak.py [--runs 100000] [--protocol P ...] [--jobs 2] [--seed 0]
+    python -m campaigns.soak [--runs 100000] [--protocol P ...] [--jobs 2] [--seed 0]
 
 The runs of a protocol are shared out among the networks that it must bear; each is
 judged by the oracle of `causewire.testing`. The options that make another protocol

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated import MS, Judge, play
 
 from causewire.sim import Constant, Network, Normal, Regions, Sizes
 from causewire.sim.faults import Timeline
 from causewire.sim.network import Carrier, Deadlines
 from causewire.sim.process import Process
 from causewire.sim.scheduler import Scheduler
+
+from .simulated import MS, Judge, play
 
 
 class Wire:

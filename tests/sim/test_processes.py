@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from simulated import MS, Judge, play
 
 from causewire.sim import Summary
+
+from .simulated import MS, Judge, play
 
 
 def ping(messages: int = 2, **processes: Any) -> tuple[Summary, Judge]:

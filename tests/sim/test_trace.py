@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulated import WORKLOADS, Judge, play
 
 from causewire.sim import Config, simulate
 from causewire.trace import open_trace, open_writer
+
+from .simulated import WORKLOADS, Judge, play
 
 RUNS: list[tuple[str, str, dict[str, Any]]] = [
     ("csps", "uniform", {"loss": 0.1, "duplicate": 0.1, "reorder": 0.1}),

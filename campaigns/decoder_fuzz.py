@@ -1,7 +1,7 @@
 """Fuzzing of every decoder with Atheris, guided by coverage (`make fuzz`).
 
-    python tests/transport/fuzz.py all SECONDS [FOLDER]
-    python tests/transport/fuzz.py frames|codec|greeting|datagram|session|link [libFuzzer options]
+    python -m campaigns.decoder_fuzz all SECONDS [FOLDER]
+    python -m campaigns.decoder_fuzz frames|codec|greeting|datagram|session|link [libFuzzer options]
 
 Each target takes bytes as they could come from the network. Anything but the errors
 that stand for a counted drop ends the run and leaves the input in a file. `all` runs
@@ -20,13 +20,12 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["causewire"]):
-    from hostile import Target
-
     from causewire import protocols
     from causewire.core.endpoint import RemoteProtocolError
     from causewire.transport import codec, frames
     from causewire.transport.heads import Greeting, read_greeting_head
     from causewire.transport.varint import MalformedError, put
+    from tests.transport.hostile import Target
 
 
 def fuzz_frames(data: bytes) -> None:
@@ -128,7 +127,7 @@ def run_all(seconds: int, folder: Path) -> int:
         (corpus / "seed").write_bytes(seed)
         options = ["-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={folder}/{name}-"]
         options += [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=20", str(corpus)]
-        command = [sys.executable, __file__, name, *options]
+        command = [sys.executable, "-m", "campaigns.decoder_fuzz", name, *options]
         done = subprocess.run(command, capture_output=True, text=True)
         said = done.stdout + done.stderr
         units = re.search(r"number_of_executed_units: *(\d+)", said)

@@ -9,11 +9,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from simulated import WORKLOADS, Judge, play
 
 from causewire import protocols
 from causewire.sim import Config, Processes, simulate, workloads
 from causewire.sim.summary import Histogram
+
+from .simulated import WORKLOADS, Judge, play
 
 RUNS: list[tuple[str, str, dict[str, Any]]] = [
     ("csps", "uniform", {}),

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulated import DIAMOND, MS, WORKLOADS, Judge, play
 
 from causewire import protocols
 from causewire.sim import Config, Processes, SimulationError, simulate, workloads
 from causewire.trace import Event, trace_of, write_trace
+
+from .simulated import DIAMOND, MS, WORKLOADS, Judge, play
 
 
 def config(workload: workloads.Workload, **settings: Any) -> dict[str, Any]:

@@ -10,13 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine
 
 from causewire.check import check
 from causewire.cli import demo
 from causewire.demo import stage
 from causewire.demo.chat import CONVERSATIONS, FRIENDS, Line
 from causewire.trace import open_trace
+
+from .command_line import CommandLine
 
 
 def test_fifo_breaks_and_csps_holds(causewire: CommandLine, tmp_path: Path) -> None:

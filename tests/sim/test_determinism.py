@@ -8,14 +8,15 @@ import subprocess
 import sys
 
 import pytest
-from simulated import WORKLOADS, Judge, play
 
 from causewire import protocols
 from causewire.sim import Config, SimulationError, simulate
 
+from .simulated import WORKLOADS, Judge, play
+
 PROGRAM = """
 import hashlib
-from simulated import Judge, WORKLOADS
+from tests.sim.simulated import Judge, WORKLOADS
 from causewire import protocols
 from causewire.sim import Config, Processes, SimulationError, simulate
 FAULTS = [{"kind": "partition", "at": "20ms", "sides": 2}, {"kind": "heal", "at": "60ms"}]
@@ -39,7 +40,7 @@ for protocol in protocols.names():
 
 
 def digests(hash_seed: str) -> str:
-    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    path = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True

@@ -1,0 +1,1 @@
+"""Long runs that look for failures: seeded, bounded, each repeatable by its seed."""
