@@ -292,7 +292,7 @@ BAD = {
     "--protocol mf --checkpoint nowhere/work": "there is no directory nowhere",
     "--protocol mf --checkpoint text.txt": "text.txt: not a checkpoint",
     "--protocol fifo --trace run.txt --workload '0>2,1; 1>2; 2>'": "run.txt",
-    "--protocol rst --starvation": "how to renumber the messages of Rst is not known",
+    "--protocol rst --starvation": "Rst does not implement relative_state",
     "--protocol nope --starvation": "there is no protocol 'nope'",
     "--protocol mf --starvation --senders 3": "--senders must be from 1 to 2, not 3",
     "--protocol mf --starvation --window 0": "--window must be from 1 upward",

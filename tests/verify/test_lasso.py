@@ -117,7 +117,7 @@ def test_a_protocol_that_holds_nothing_proves_nothing() -> None:
 
 
 def test_a_protocol_whose_numbers_are_not_understood_is_refused() -> None:
-    with pytest.raises(LocalProtocolError, match="how to renumber"):
+    with pytest.raises(LocalProtocolError, match="does not implement relative_state"):
         look("rst")
 
 

@@ -54,7 +54,7 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any, Self
 
-from .endpoint import Blocked, Footprint, Outgoing, Wait
+from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
 from .fifo import OutgoingRun
 from .hybrid import HybridEndpoint, HybridPeer
 
@@ -333,6 +333,17 @@ class Csps(HybridEndpoint[HybridPeer]):
         ]
         left = [message for message in self._receivers() if message[0] >= self._oldest]
         return (super()._state(), tuple(left), tuple(held))
+
+    def relative_state(self, note: Note) -> Hashable:
+        held = [
+            (self._relative_waits(note, held.per), note(self.me, mid), names)
+            for held in self._held
+            for mid, names in held.messages()
+        ]
+        unacked = [
+            (note(self.me, mid), names) for mid, names in self._receivers() if mid >= self._oldest
+        ]
+        return (super().relative_state(note), tuple(unacked), tuple(held))
 
     def _receivers(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """What is in u: the number of each message, and its receivers."""

@@ -71,6 +71,7 @@ from .endpoint import (
     Endpoint,
     Footprint,
     LocalProtocolError,
+    Note,
     NumberedMessage,
     Packet,
     RemoteProtocolError,
@@ -88,6 +89,7 @@ class Normal(NumberedMessage):
 
     __slots__ = ()
     kind = "normal"
+    numbers = ()
 
 
 class Eager(NumberedMessage):
@@ -95,6 +97,7 @@ class Eager(NumberedMessage):
 
     __slots__ = ()
     kind = "eager"
+    numbers = ()
 
 
 class Ack(Packet):
@@ -287,6 +290,16 @@ class Cykas(Endpoint):
             ),
         )
 
+    def relative_state(self, note: Note) -> Hashable:
+        """Cykas compares no message numbers, so `note` is never called."""
+        receivers = tuple([receiver for receiver, _, _ in self._ob])
+        unacked = frozenset(self._unack)
+        secrets = frozenset((source, len(mids)) for source, mids in self._secrets.items())
+        eager = frozenset(
+            (receiver, tuple(map(frozenset, queue))) for receiver, queue in self._eager_sent.items()
+        )
+        return (receivers, unacked, secrets, eager)
+
     def _copy_into(self, twin: Self) -> None:
         twin._ob = self._ob.copy()
         twin._unack = self._unack.copy()
@@ -323,6 +336,9 @@ class CykasAsPrinted(Cykas):
     def _state(self) -> Hashable:
         return (super()._state(), tuple(self._eager_sent))
 
+    def relative_state(self, note: Note) -> Hashable:
+        return (super().relative_state(note), tuple(self._eager_sent))
+
 
 class CykasSecretSends(Cykas):
     """The variant of section 2.3, not safe: secrets may be told to who told the last.
@@ -355,6 +371,9 @@ class CykasSecretSends(Cykas):
 
     def _state(self) -> Hashable:
         return (super()._state(), self._confidant)
+
+    def relative_state(self, note: Note) -> Hashable:
+        return (super().relative_state(note), self._confidant)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from .errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
@@ -43,6 +43,7 @@ __all__ = [
     "Endpoint",
     "Footprint",
     "LocalProtocolError",
+    "Note",
     "Numbered",
     "NumberedMessage",
     "Outgoing",
@@ -88,6 +89,12 @@ class Packet(tuple[Any, ...]):
     identifiers: int = 0
     """Metadata carried, in process identifiers."""
 
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields with message numbers that endpoints compare with others."""
+
+    numbered_by: ClassVar[Literal["source", "destination"]] = "source"
+    """Whose messages these numbers count: an ack carries a number of its destination."""
+
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         return type(self), tuple(self[1:])
 
@@ -101,6 +108,7 @@ class Numbered(Packet):
 
     __slots__ = ()
     fields = ("mid",)
+    numbers = ("mid",)
     integers = 1
 
     def __new__(cls, mid: int) -> Self:
@@ -113,6 +121,7 @@ class NumberedMessage(Packet):
 
     __slots__ = ()
     fields = ("mid", "payload")
+    numbers: ClassVar[tuple[str, ...]] = ("mid",)
     integers = 1
 
     def __new__(cls, mid: int, payload: Any) -> Self:
@@ -180,6 +189,9 @@ class Footprint(NamedTuple):
     state: int
     packet: dict[str, int]
 
+
+Note: TypeAlias = Callable[[str, int], Hashable]
+"""Called with a sender and the number of one of its messages; see `relative_state`."""
 
 Outgoing: TypeAlias = tuple[str, Packet]
 """A packet and the process to which the driver is to carry it."""
@@ -298,20 +310,47 @@ class Endpoint(ABC):
         self._copy_into(twin)
         return twin
 
+    def relative_state(self, note: Note) -> Hashable:
+        """Return the protocol state with `note(sender, number)` for each message number.
+
+        Message numbers grow without bound, so the states of an endless run never
+        repeat. A protocol only compares numbers of the same sender, though, so two
+        states are equivalent if they differ by a constant for each sender. A driver
+        that looks for repeated states (`causewire.verify` does, for starvation) passes
+        a `note` that records each number and returns a placeholder, and shifts the
+        recorded numbers itself.
+
+        An implementation calls `note` in an order that depends only on the rest of the
+        state, passes 0 on for "none", leaves out payloads, and contains everything
+        that influences what the endpoint does next. It is called when all packets and
+        deliveries have been taken. A subclass that adds state overrides it.
+
+        Args:
+            note: Called with the name of a sender and the number of one of its messages.
+
+        Raises:
+            LocalProtocolError: The protocol does not implement this.
+        """
+        raise LocalProtocolError(
+            f"{type(self).__name__} does not implement relative_state, "
+            "so endless runs of it cannot be searched"
+        )
+
     def _pending(self) -> tuple[Outgoing, ...]:
         """What `take_packets` would give, as far as it is made already."""
         return tuple(self._packets)
 
-    def _value(self) -> Hashable:
+    def value(self) -> Hashable:
+        """Return the whole endpoint as one value: equal values behave alike from now on."""
         return (self.me, self._mid, self._state(), self._pending(), tuple(self._deliveries))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self._value() == other._value()
+        return self.value() == other.value()
 
     def __hash__(self) -> int:
-        return hash(self._value())
+        return hash(self.value())
 
     def __repr__(self) -> str:
         held = len(self.blocked())

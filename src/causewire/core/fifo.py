@@ -72,6 +72,7 @@ class Message(Packet):
     __slots__ = ()
     kind = "msg"
     fields = ("mid", "pid", "payload")
+    numbers = ("mid", "pid")
     integers = 2
 
     def __new__(cls, mid: int, pid: int, payload: Any) -> Self:
@@ -84,6 +85,7 @@ class Ack(Numbered):
 
     __slots__ = ()
     kind = "ack"
+    numbered_by = "destination"
 
 
 OutgoingRun: TypeAlias = tuple[str, list[int], int, list[Any], bool]

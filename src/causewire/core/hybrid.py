@@ -58,6 +58,7 @@ from typing import Any, Generic, Self, TypeVar
 from .endpoint import (
     Delivery,
     Footprint,
+    Note,
     Numbered,
     Outgoing,
     Packet,
@@ -81,6 +82,7 @@ class Message(Packet):
     __slots__ = ()
     kind = "msg"
     fields = ("mid", "pid", "payload", "per")
+    numbers = ("mid", "pid")
     integers = 3
 
     def __new__(cls, mid: int, pid: int, payload: Any, per: bool) -> Self:
@@ -102,6 +104,7 @@ class Ask(Numbered):
 
     __slots__ = ()
     kind = "ask"
+    numbered_by = "destination"
 
 
 class HybridPeer(Peer):
@@ -321,6 +324,27 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     def _state(self) -> Hashable:
         due = frozenset(self._permits.items())
         return (super()._state(), due, frozenset(self._waits().items()))
+
+    def relative_state(self, note: Note) -> Hashable:
+        me = self.me
+        peers = []
+        for name, peer in sorted(self._peers.items()):
+            messages = [
+                (note(me, message[1]), note(me, message[2]), message[4])
+                for message in self._messages(peer, peer.head)
+            ]
+            early = [
+                (note(name, pid), note(name, message[1]), message[4])
+                for pid, message in sorted(peer.early.items())
+            ]
+            permit = peer.permit if peer.permit > peer.delivered else 0
+            marks = note(me, peer.acked), note(me, peer.granted)
+            others = note(name, peer.delivered), note(name, permit)
+            peers.append((name, marks, tuple(messages), others, tuple(early)))
+        return (tuple(peers), self._relative_waits(note), note(me, self._mid))
+
+    def _relative_waits(self, note: Note, per: int | None = None) -> Hashable:
+        return tuple([(name, note(name, mid)) for name, mid in sorted(self._waits(per).items())])
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)

@@ -70,6 +70,7 @@ from .endpoint import (
     Endpoint,
     Footprint,
     LocalProtocolError,
+    Note,
     Numbered,
     NumberedMessage,
     Outgoing,
@@ -97,6 +98,7 @@ class Ack(Numbered):
 
     __slots__ = ()
     kind = "ack"
+    numbered_by = "destination"
 
 
 class Mf(Endpoint):
@@ -205,6 +207,14 @@ class Mf(Endpoint):
             frozenset(self._acked.items()),
             frozenset(self._got.items()),
         )
+
+    def relative_state(self, note: Note) -> Hashable:
+        def queue(outgoing: Iterable[Outgoing]) -> Hashable:
+            return tuple([(name, note(self.me, packet[1])) for name, packet in outgoing])
+
+        acked = [(name, note(self.me, n)) for name, n in sorted(self._acked.items())]
+        got = [(name, note(name, n)) for name, n in sorted(self._got.items())]
+        return (self.fifo, queue(self._ob), queue(self._posted), tuple(acked), tuple(got))
 
     def _copy_into(self, twin: Self) -> None:
         twin.fifo = self.fifo

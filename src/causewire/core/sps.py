@@ -58,7 +58,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
-from .endpoint import Blocked, Footprint, Wait
+from .endpoint import Blocked, Footprint, Note, Wait
 from .hybrid import HybridEndpoint, HybridPeer
 from .sliding import SlidingArray
 
@@ -369,6 +369,17 @@ class Sps(HybridEndpoint[SpsPeer]):
             [each if isinstance(each, str) else self._held_state(each) for each in self._buffer]
         )
         return (super()._state(), self._buffer.first, buffer)
+
+    def relative_state(self, note: Note) -> Hashable:
+        buffer: list[Hashable] = []
+        for entry in self._buffer:
+            if isinstance(entry, str):
+                buffer.append(entry)
+            else:
+                unsent = tuple(sorted(entry.unsent))
+                waits = self._relative_waits(note, entry.per) if unsent else ()
+                buffer.append((entry.names, unsent, waits))
+        return (super().relative_state(note), note(self.me, self._buffer.first), tuple(buffer))
 
     def _held_state(self, held: Held) -> Hashable:
         if not held.unsent:

@@ -133,7 +133,7 @@ class Actor:
         What is written on a message may be forgotten by a sender that never sends it
         again; and by a receiver that has nothing more to send, if it is about others.
         """
-        value = local.endpoint._value()
+        value = local.endpoint.value()
         if self.forget and local.touched:
             value = untainted(value, partial(self._is_dead, local))
         return (value, local.left, local.got, local.ghost, local.out)

@@ -24,7 +24,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..core.endpoint import Endpoint, Packet
-from .renumber import Described, canonical, described, described_packet
+from .renumber import Described, canonical, described, described_packet, with_numbers
 from .replay import Replay, Step
 from .setup import Setup
 from .workloads import Send, Workload
@@ -210,16 +210,9 @@ class Endless:
         return apart
 
     def _packet(self, apart: Described, shift: dict[str, int]) -> Packet:
-        """A packet of that shape, with these numbers."""
+        """Return a packet of that shape, with its numbers shifted."""
         like = self._packets[apart.shape]
-        numbers = iter(apart.numbers)
-        fields = []
-        for field, value in zip(type(like).fields, like[1:], strict=True):
-            if field in ("mid", "pid") and value and apart.numbers:
-                sender, number = next(numbers)
-                value = number + shift[sender]
-            fields.append(value)
-        return type(like)(*fields)
+        return with_numbers(like, [number + shift[sender] for sender, number in apart.numbers])
 
     # -- a run of it, for people ---------------------------------------------------------
 
