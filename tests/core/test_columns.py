@@ -33,7 +33,7 @@ def by_peer(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]
 def by_run(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
     """The same, taken as runs."""
     messages: dict[str, list[tuple]] = defaultdict(list)
-    for to, mids, pid, payloads, per in endpoint.take_runs():
+    for to, (mids, pid, payloads, per, _) in endpoint.take_runs():
         for mid, payload in zip(mids, payloads, strict=True):
             messages[to].append((mid, pid, payload, per))
             pid = mid

@@ -11,6 +11,7 @@ from causewire import protocols
 from causewire.core.endpoint import RemoteProtocolError
 from causewire.core.fifo import FifoEndpoint
 from causewire.core.hybrid import Permit
+from causewire.core.run import MessageRun
 
 
 def delivered(endpoint: FifoEndpoint) -> int:
@@ -46,7 +47,7 @@ def test_a_run_is_the_same_as_its_messages_in_turn(protocol: str, inside: bool) 
                 chained.append(each)
             fast += len(chained) > 1 and chained[0][2] == delivered(at_once)
             mids, payloads = [m[1] for m in chained], [m[3] for m in chained]
-            at_once.receive_run("sender", chained[0][2], mids, payloads, per)
+            at_once.receive_run("sender", MessageRun(mids, chained[0][2], payloads, per))
             for message in chained:
                 in_turn.receive("sender", message)
             assert at_once == in_turn, f"seed {seed}"
@@ -64,5 +65,5 @@ def test_no_run_that_no_correct_peer_could_send(protocol: str, pid: int, mids: l
     assert isinstance(endpoint, FifoEndpoint)
     before = copy.copy(endpoint)
     with pytest.raises(RemoteProtocolError):
-        endpoint.receive_run("sender", pid, mids, [b""] * len(mids))
+        endpoint.receive_run("sender", MessageRun(mids, pid, [b""] * len(mids)))
     assert endpoint == before

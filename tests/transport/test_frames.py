@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causewire.core.run import MessageRun
 from causewire.transport import varint
 from causewire.transport.frames import (
     Piece,
-    Run,
     most_messages,
     put_ack,
     put_because,
@@ -69,7 +69,7 @@ def frame(messages: list[tuple[Any, ...]], per: bool) -> bytes:
     payloads = [message[3] for message in messages]
     mids = [message[1] for message in messages]
     lengths = list(map(len, payloads))
-    return put_run(Run(mids, messages[0][2], payloads, per, sum(lengths)), lengths)
+    return put_run(MessageRun(mids, messages[0][2], payloads, per, sum(lengths)), lengths)
 
 
 @given(st.lists(runs(), min_size=1, max_size=3))

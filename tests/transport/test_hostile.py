@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causewire.core.run import MessageRun
 from causewire.transport import Config, codec
 from causewire.transport.frames import (
     Piece,
-    Run,
     most_messages,
     put_ack,
     put_obituary,
@@ -47,7 +47,7 @@ def frames(draw: st.DrawFn) -> bytes:
             return b""
         payloads = [draw(st.binary(max_size=20)) for _ in mids]
         lengths = list(map(len, payloads))
-        return put_run(Run(mids, pid, payloads, draw(st.booleans()), sum(lengths)), lengths)
+        return put_run(MessageRun(mids, pid, payloads, draw(st.booleans()), sum(lengths)), lengths)
     if kind == "piece":
         pid = draw(SMALL)
         mid = pid + draw(st.integers(1, 4))
@@ -168,7 +168,7 @@ def messages(first: int, step: int) -> bytes:
     mids = [first + step * k for k in range(most_messages(SIZE))]
     runs = [mids] if step == 1 else [[mid] for mid in mids]
     frames = [
-        put_run(Run(run, run[0] - 1, [b"x"] * len(run), True, len(run)), [1] * len(run))
+        put_run(MessageRun(run, run[0] - 1, [b"x"] * len(run), True, len(run)), [1] * len(run))
         for run in runs
     ]
     return b"".join(frames).ljust(SIZE, b"\x04")

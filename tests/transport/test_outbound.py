@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causewire.core.run import MessageRun
 from causewire.transport.frames import RUN_HEAD, most_messages, read
 from causewire.transport.outbound import Outbound
 
@@ -26,7 +27,7 @@ def outbound(messages: list[Packet]) -> Outbound:
     made.peer_messages, made.peer_bytes = 1 << 20, 1 << 30
     for flag, some in groupby(messages, itemgetter(4)):
         _, mids, pids, payloads, _ = zip(*some, strict=True)
-        made.release(list(mids), pids[0], list(payloads), flag)
+        made.release(MessageRun(mids, pids[0], payloads, flag))
     return made
 
 

@@ -5,6 +5,7 @@ Standard library only: no clock, no randomness, no I/O, no logging.
 
 from .endpoint import Blocked, Delivery, Endpoint, Footprint, Packet, Wait
 from .errors import CausewireError, LocalProtocolError, ProtocolError, RemoteProtocolError
+from .run import MessageRun
 
 __all__ = [
     "Blocked",
@@ -13,6 +14,7 @@ __all__ = [
     "Endpoint",
     "Footprint",
     "LocalProtocolError",
+    "MessageRun",
     "Packet",
     "ProtocolError",
     "RemoteProtocolError",

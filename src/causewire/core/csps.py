@@ -55,8 +55,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any, Self
 
 from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
-from .fifo import OutgoingRun
 from .hybrid import HybridEndpoint, HybridPeer
+from .run import MessageRun
 
 __all__ = ["Csps", "Departure", "Held"]
 
@@ -292,7 +292,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         self._entered, self._per = 0, -1
         return super()._leaving()
 
-    def take_runs(self) -> list[OutgoingRun]:
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
         self._enter()
         self._entered, self._per = 0, -1
         return super().take_runs()

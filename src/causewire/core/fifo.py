@@ -36,7 +36,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import repeat
 from operator import lt
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from .endpoint import (
     Blocked,
@@ -52,8 +52,9 @@ from .endpoint import (
     check_number,
     destinations,
 )
+from .run import MessageRun
 
-__all__ = ["Ack", "Fifo", "FifoEndpoint", "Message", "OutgoingRun", "Peer", "Unordered"]
+__all__ = ["Ack", "Fifo", "FifoEndpoint", "Message", "Peer", "Unordered"]
 
 _new = tuple.__new__
 
@@ -86,11 +87,6 @@ class Ack(Numbered):
     __slots__ = ()
     kind = "ack"
     numbered_by = "destination"
-
-
-OutgoingRun: TypeAlias = tuple[str, list[int], int, list[Any], bool]
-"""To whom; numbers of messages that follow each other; the one before them; their
-payloads; whether permits will follow."""
 
 
 class Peer:
@@ -187,15 +183,14 @@ class FifoEndpoint(Endpoint, Generic[P]):
                 f"{source!r} sent message {message[1]} as the one after {pid}, which was another"
             )
 
-    def receive_run(
-        self, source: str, pid: int, mids: Sequence[int], payloads: Sequence[Any], per: bool = False
-    ) -> None:
-        """Messages that follow one another arrived together, the first next after `pid`.
+    def receive_run(self, source: str, run: MessageRun) -> None:
+        """Accept messages of `source` that arrived together.
 
         The same as `receive` for each in turn, at a fraction of the cost where
         all are in order: a transport that packs many messages into a datagram
         need not make a packet of each.
         """
+        mids, pid, payloads, per, _ = run
         if not mids or mids[0] <= pid or not all(map(lt, mids, mids[1:])):
             raise RemoteProtocolError(f"{source!r} sent {mids} as messages that follow {pid}")
         peer = self._peers.get(source) or self._stranger(source)
@@ -286,23 +281,25 @@ class FifoEndpoint(Endpoint, Generic[P]):
             self._acks = {}
         return packets
 
-    def take_runs(self) -> list[OutgoingRun]:
-        """The messages that `take_packets` would give, as they lie: in runs for each peer.
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
+        """Return the messages that `take_packets` would give as runs, each with its destination.
 
         For a driver that packs them into datagrams; it repeats what is lost itself,
         and takes acks and permits by `take_acks` and `take_permits`.
         """
-        runs: list[OutgoingRun] = []
+        runs: list[tuple[str, MessageRun]] = []
         for peer in dict.fromkeys(self._out):
             mids, payloads, start = peer.mids, peer.payloads, peer.taken
             peer.taken = end = self._left(peer)
             flagged = self._unflagged(peer, start, end)
             if start < flagged:
                 pid = peer.before(start)
-                runs.append((peer.name, mids[start:flagged], pid, payloads[start:flagged], False))
+                run = MessageRun(mids[start:flagged], pid, payloads[start:flagged], False)
+                runs.append((peer.name, run))
             if flagged < end:
                 pid = peer.before(flagged)
-                runs.append((peer.name, mids[flagged:end], pid, payloads[flagged:end], True))
+                run = MessageRun(mids[flagged:end], pid, payloads[flagged:end], True)
+                runs.append((peer.name, run))
         self._out = []
         return runs
 

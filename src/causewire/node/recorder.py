@@ -19,9 +19,10 @@ import time
 from pathlib import Path
 
 from ..core.endpoint import Delivery
+from ..core.run import MessageRun
 from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event, open_trace, open_writer
 from ..transport import Session
-from ..transport.frames import Run, put_run
+from ..transport.frames import put_run
 
 __all__ = ["Recorder", "lives_in"]
 
@@ -69,15 +70,15 @@ class Recorder:
         names = tuple([self._process if name == self._name else name for name in to])
         self._row(SEND, self._process, mid, names, size)
 
-    def released(self, session: Session, run: Run) -> None:
+    def released(self, session: Session, run: MessageRun) -> None:
         pids = (run.pid, *run.mids)
         for mid, pid, payload in zip(run.mids, pids, run.payloads, strict=False):
             size = len(payload)
-            alone = Run((mid,), pid, (payload,), False, size)
+            alone = MessageRun((mid,), pid, (payload,), False, size)
             metadata = len(put_run(alone, (size,))) - size
             self._row(RELEASE, self._process, mid, (session.label,), size, metadata)
 
-    def arrived(self, session: Session, run: Run) -> None:
+    def arrived(self, session: Session, run: MessageRun) -> None:
         label = session.label
         for mid, payload in zip(run.mids, run.payloads, strict=True):
             self._row(RECEIVE, label, mid, (label,), len(payload))

@@ -16,8 +16,8 @@ from typing import Any
 
 from ..core import fifo, hybrid
 from ..core.endpoint import Blocked, Delivery
+from ..core.run import MessageRun
 from ..protocols import create
-from .frames import Run
 
 __all__ = ["Carrier", "Native"]
 
@@ -36,7 +36,7 @@ class Carrier(ABC):
     """Causal send; returns the number of the message."""
 
     @abstractmethod
-    def receive(self, source: str, run: Run) -> None:
+    def receive(self, source: str, run: MessageRun) -> None:
         """Messages that come next in their chain."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class Carrier(ABC):
         """The messages of `source` up to `mid` are permitted."""
 
     @abstractmethod
-    def take_runs(self) -> list[fifo.OutgoingRun]:
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
         """Messages to send."""
 
     @abstractmethod
@@ -96,9 +96,8 @@ class Native(Carrier):
         self.permits = isinstance(self.endpoint, hybrid.HybridEndpoint)
         self.send = self.endpoint.send
 
-    def receive(self, source: str, run: Run) -> None:
-        mids, pid, payloads, per, _ = run
-        self.endpoint.receive_run(source, pid, mids, payloads, per)
+    def receive(self, source: str, run: MessageRun) -> None:
+        self.endpoint.receive_run(source, run)
 
     def acked(self, source: str, mid: int) -> None:
         self.endpoint.receive(source, fifo.Ack(mid))
@@ -106,7 +105,7 @@ class Native(Carrier):
     def permitted(self, source: str, mid: int) -> None:
         self.endpoint.receive(source, hybrid.Permit(mid))
 
-    def take_runs(self) -> list[fifo.OutgoingRun]:
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
         return self.endpoint.take_runs()
 
     def take_acks(self) -> dict[str, int]:

@@ -21,12 +21,12 @@ from itertools import accumulate, pairwise
 from operator import sub
 from typing import NamedTuple
 
+from ..core.run import MessageRun
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
 
 __all__ = [
     "Contents",
     "Piece",
-    "Run",
     "most_messages",
     "put_ack",
     "put_because",
@@ -54,27 +54,6 @@ RUN_HEAD = 1 + 4 + 8 + 8 + 4
 """The most bytes that a run takes beside its arrays and payloads."""
 
 _WIDTHS = "BHIQ"
-
-
-class Run(NamedTuple):
-    """Messages, each the successor of the one before; `pid` precedes the first."""
-
-    mids: Sequence[int]
-    pid: int
-    payloads: Sequence[bytes]
-    per: bool
-    size: int
-    """Bytes of all payloads."""
-
-    def split(self, count: int) -> tuple[Run, Run]:
-        """The first `count` messages, and the others."""
-        mids, pid, payloads, per, size = self
-        first = sum(map(len, payloads[:count]))
-        last = mids[count - 1] if count else pid
-        return (
-            Run(mids[:count], pid, payloads[:count], per, first),
-            Run(mids[count:], last, payloads[count:], per, size - first),
-        )
 
 
 class Piece(NamedTuple):
@@ -122,7 +101,7 @@ class Contents:
         """The answer to that."""
         self.bye = False
         """The sender closes down."""
-        self.runs: list[Run] = []
+        self.runs: list[MessageRun] = []
         self.pieces: list[Piece] = []
         self.eliciting = False
         """Whether the arrival of this datagram is to be acknowledged."""
@@ -165,7 +144,7 @@ def put_because(names: Sequence[str]) -> bytes:
     return b"\x08" + put(len(names)) + b"".join(map(put_text, names))
 
 
-def put_run(run: Run, lengths: Sequence[int]) -> bytes:
+def put_run(run: MessageRun, lengths: Sequence[int]) -> bytes:
     """Messages that follow each other without a gap; `lengths` are those of the payloads."""
     mids, pid, payloads, per, _ = run
     count = len(mids)
@@ -295,7 +274,7 @@ def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:
     return mid, pid, at
 
 
-def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
+def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, int]:
     count, at = get(data, at)
     mid, pid, at = _read_chain(data, at)
     if not 0 < count <= left:
@@ -324,7 +303,7 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[Run, int]:
         if end > len(data):
             raise MalformedError("cut short")
         payloads = [data[a:b] for a, b in pairwise(ends)]
-    return Run(mids, pid, payloads, bool(kind & PER), end - start), end
+    return MessageRun(mids, pid, payloads, bool(kind & PER), end - start), end
 
 
 _BLOCK = 64

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from .frames import Piece, Run
+from ..core.run import MessageRun
+from .frames import Piece
 from .varint import MalformedError
 
 __all__ = ["Inbound"]
@@ -40,15 +41,15 @@ class Inbound:
         self._longest = longest
         self.tail = 0
         """The last message of the chain that is here, or was; all before it, too."""
-        self._early: dict[int, Run] = {}
+        self._early: dict[int, MessageRun] = {}
         """Single messages whose predecessor is missing, by its number."""
         self._pieces: dict[int, _Assembly] = {}
-        self.ready: deque[Run] = deque()
+        self.ready: deque[MessageRun] = deque()
         self.messages = 0
         """How many messages wait here, those of which only parts are here included."""
         self.bytes = 0
 
-    def add(self, run: Run) -> bool:
+    def add(self, run: MessageRun) -> bool:
         """Messages arrived; returns whether any of them is new."""
         mids, pid = run.mids, run.pid
         if pid == self.tail:
@@ -63,7 +64,7 @@ class Inbound:
             return False
         return self._add_each(run)
 
-    def _add_each(self, run: Run) -> bool:
+    def _add_each(self, run: MessageRun) -> bool:
         """A run with a gap in front of it, or one that was here in part."""
         mids, pid, payloads, per, _ = run
         early, new = self._early, False
@@ -73,7 +74,7 @@ class Inbound:
                     raise MalformedError(f"message {mid} cannot be the one after {pid}")
                 known = early.get(pid)
                 if known is None:
-                    early[pid] = Run((mid,), pid, (payload,), per, len(payload))
+                    early[pid] = MessageRun((mid,), pid, (payload,), per, len(payload))
                     self.messages += 1
                     self.bytes += len(payload)
                     new = True
@@ -123,7 +124,7 @@ class Inbound:
             self._drop(mid)
             parts = assembly.parts
             payload = b"".join([parts[k] for k in range(assembly.count)])
-            self.add(Run((mid,), assembly.pid, (payload,), assembly.per, len(payload)))
+            self.add(MessageRun((mid,), assembly.pid, (payload,), assembly.per, len(payload)))
         return True
 
     def _drop(self, mid: int) -> None:
@@ -131,7 +132,7 @@ class Inbound:
         self.messages -= 1
         self.bytes -= assembly.size
 
-    def take(self, most: int) -> Run:
+    def take(self, most: int) -> MessageRun:
         """The next messages that are ready, `most` at the most."""
         run = self.ready.popleft()
         if len(run.mids) > most:

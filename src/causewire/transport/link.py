@@ -23,10 +23,10 @@ from typing import Any
 
 from ..core import fifo
 from ..core.endpoint import Blocked, Delivery, LocalProtocolError, RemoteProtocolError
+from ..core.run import MessageRun
 from ..protocols import create, describe
 from .carrier import Carrier
 from .codec import decode, encode
-from .frames import Run
 from .varint import MalformedError, get, put
 
 __all__ = ["Link"]
@@ -59,9 +59,8 @@ class Link(Carrier):
         self._settle()
         return mid
 
-    def receive(self, source: str, run: Run) -> None:
-        mids, pid, payloads, _, _ = run
-        self._fifo.receive_run(source, pid, mids, payloads)
+    def receive(self, source: str, run: MessageRun) -> None:
+        self._fifo.receive_run(source, run)
         refused: Exception | None = None
         for delivery in self._fifo.take_deliveries():
             try:
@@ -96,7 +95,7 @@ class Link(Carrier):
     def permitted(self, source: str, mid: int) -> None:
         raise RemoteProtocolError(f"{source!r} sent a permit, which {self.protocol} has not")
 
-    def take_runs(self) -> list[fifo.OutgoingRun]:
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
         for name, mid in self._due.items():
             self._fifo.send(name, _DELIVERED + put(mid))
         self._due = {}

@@ -17,20 +17,21 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from .frames import RUN_HEAD, Piece, Run, most_messages, put_piece, put_run
+from ..core.run import MessageRun
+from .frames import RUN_HEAD, Piece, most_messages, put_piece, put_run
 
 __all__ = ["Item", "Outbound", "messages_in"]
 
 PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 """The most bytes that a part of a message takes beside its data."""
 
-Item: TypeAlias = Run | Piece
+Item: TypeAlias = MessageRun | Piece
 """What a datagram carries of messages, to be repeated if it is lost."""
 
 
 def messages_in(item: Item) -> int:
     """How many messages that is, in whole or in part."""
-    return len(item.mids) if isinstance(item, Run) else 1
+    return len(item.mids) if isinstance(item, MessageRun) else 1
 
 
 class _Queued:
@@ -76,7 +77,7 @@ class Outbound:
     def __init__(self) -> None:
         self._queue: deque[_Queued] = deque()
         self._resend: deque[Item] = deque()
-        self._flying: deque[Run] = deque()
+        self._flying: deque[MessageRun] = deque()
         """What has left, and is not acknowledged."""
         self._flying_messages = 0
         self._flying_bytes = 0
@@ -92,14 +93,15 @@ class Outbound:
         """What the peer takes at a time; nothing until it is known."""
         self.peer_bytes = 0
 
-    def release(self, mids: list[int], pid: int, payloads: list[bytes], per: bool) -> None:
-        """The protocol puts messages on the network, the first of them next after `pid`."""
+    def release(self, run: MessageRun) -> None:
+        """The protocol puts messages on the network."""
+        mids, pid, payloads, per, _ = run
         queue = self._queue
         if queue and queue[-1].per == per:
             queue[-1].mids += mids
             queue[-1].payloads += payloads
         else:
-            queue.append(_Queued(mids, pid, payloads, per))
+            queue.append(_Queued(list(mids), pid, list(payloads), per))
         self.last = mids[-1]
         self.released += len(mids)
 
@@ -163,7 +165,7 @@ class Outbound:
             used += len(parts[-1])
             messages += messages_in(item)
 
-    def _put_new(self, space: int, light: int, parts: list[bytes]) -> Run | None:
+    def _put_new(self, space: int, light: int, parts: list[bytes]) -> MessageRun | None:
         """One run from the head of the queue, as long as possible; none if nothing fits.
 
         `light` is how many short messages the reader takes.
@@ -185,12 +187,12 @@ class Outbound:
         if count < len(mids):
             del mids[count:], payloads[count:], lengths[count:]
         pid = queued.mids[head - 1] if head else queued.pid
-        run = Run(mids, pid, payloads, queued.per, sum(lengths))
+        run = MessageRun(mids, pid, payloads, queued.per, sum(lengths))
         parts.append(put_run(run, lengths))
         self._leaves(run)
         return run
 
-    def _leaves(self, run: Run) -> None:
+    def _leaves(self, run: MessageRun) -> None:
         """These messages leave for the first time."""
         count = len(run.mids)
         self.departed = run.mids[-1]
@@ -211,7 +213,7 @@ class Outbound:
         self._resend.extend(
             [Piece(mid, pid, per, k, count, data[k * size : (k + 1) * size]) for k in range(count)]
         )
-        self._leaves(Run([mid], pid, [payload], per, len(payload)))
+        self._leaves(MessageRun([mid], pid, [payload], per, len(payload)))
 
     # -- what leaves again ----------------------------------------------------
 

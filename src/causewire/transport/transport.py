@@ -34,16 +34,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Protocol
 
-from ..core.endpoint import (
-    Delivery,
-    LocalProtocolError,
-    RemoteProtocolError,
-    destinations,
-)
+from ..core.endpoint import Delivery, LocalProtocolError, RemoteProtocolError, destinations
+from ..core.run import MessageRun
 from .carrier import Carrier, Native, group_of
 from .config import Config
 from .events import Address, MessageBlocked, PeerUp
-from .frames import Contents, Run, read
+from .frames import Contents, read
 from .heads import HEAD, SESSION
 from .inbox import Inbox
 from .ledger import Ledger
@@ -68,10 +64,10 @@ class Observer(Protocol):
     def sent(self, mid: int, to: tuple[str, ...], size: int) -> None:
         """Causal send."""
 
-    def released(self, session: Session, run: Run) -> None:
+    def released(self, session: Session, run: MessageRun) -> None:
         """Messages are put on the network."""
 
-    def arrived(self, session: Session, run: Run) -> None:
+    def arrived(self, session: Session, run: MessageRun) -> None:
         """Messages came from the network."""
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
@@ -342,7 +338,7 @@ class Transport(Peers):
             else:
                 self._collect(run)
 
-    def _collect(self, run: Run | None = None) -> None:
+    def _collect(self, run: MessageRun | None = None) -> None:
         """Bring what the protocol has delivered to the queue: most often just this run."""
         deliveries = self.carrier.take_deliveries()
         if not deliveries:
@@ -370,8 +366,8 @@ class Transport(Peers):
         self.admit()
         carrier = self.carrier
         while runs := carrier.take_runs():
-            for alias, mids, pid, payloads, per in runs:
-                self._release(self.by_alias[alias], mids, pid, payloads, per)
+            for alias, run in runs:
+                self._release(self.by_alias[alias], run)
         for session, mid in self._to_tell(carrier.take_acks()):
             session.delivered = max(session.delivered, mid)
         for session, mid in self._to_tell(carrier.take_permits()):
@@ -388,18 +384,16 @@ class Transport(Peers):
                 self.active[session] = None
             yield session, mid
 
-    def _release(
-        self, session: Session, mids: list[int], pid: int, payloads: list[bytes], per: bool
-    ) -> None:
+    def _release(self, session: Session, run: MessageRun) -> None:
         """The protocol puts messages for one peer on the network."""
         if session.over:
-            session.outbound.last = mids[-1]
+            session.outbound.last = run.mids[-1]
             self._pretend(session)
             return
         self.active[session] = None
         if self.observer is not None:
-            self.observer.released(session, Run(mids, pid, payloads, per, sum(map(len, payloads))))
-        session.outbound.release(mids, pid, payloads, per)
+            self.observer.released(session, run)
+        session.outbound.release(run)
 
     def _confirm(self) -> None:
         """On a link: what do the applications of others have by now?"""

@@ -1,0 +1,38 @@
+"""`MessageRun`: messages in a row, the unit in which drivers carry many at a time.
+
+A driver that packs messages into datagrams takes runs from an endpoint (`take_runs`),
+writes them, reads them at the other end and hands them to the peer's endpoint
+(`receive_run`). The value is the same all the way, so nothing is repacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["MessageRun"]
+
+
+class MessageRun(NamedTuple):
+    """Messages from one process to another, each the successor of the one before."""
+
+    mids: Sequence[int]
+    """The numbers of the messages, ascending."""
+    pid: int
+    """The number of the predecessor of the first message; 0 if it has no predecessor."""
+    payloads: Sequence[Any]
+    """The payloads, one for each number."""
+    per: bool = False
+    """Whether a permit will follow for these messages."""
+    size: int = 0
+    """Total bytes of the payloads, if the driver has measured them; the core does not."""
+
+    def split(self, count: int) -> tuple[MessageRun, MessageRun]:
+        """Return a run of the first `count` messages, and a run of the others."""
+        mids, pid, payloads, per, size = self
+        first = sum(map(len, payloads[:count]))
+        last = mids[count - 1] if count else pid
+        return (
+            MessageRun(mids[:count], pid, payloads[:count], per, first),
+            MessageRun(mids[count:], last, payloads[count:], per, size - first),
+        )
