@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from causewire.core.bss import Bss, Message
+from causewire.core.bss import Bss, BssMessage
 from causewire.core.endpoint import (
     Blocked,
     Delivery,
@@ -31,15 +31,15 @@ def endpoint(me: str = "a", group=ABC) -> Bss:
 
 def test_a_packet_has_the_number_and_the_past_of_its_message():
     a = endpoint()
-    a.receive("b", Message(1, (0, 0), "x"))
+    a.receive("b", BssMessage(1, (0, 0), "x"))
     assert a.send(OTHERS, "y") == 1
     assert a.send(OTHERS, "z") == 2
     assert a.take_deliveries() == [Delivery("b", 1, "x")]
     assert a.take_packets() == [
-        ("b", Message(1, (1, 0), "y")),
-        ("c", Message(1, (1, 0), "y")),
-        ("b", Message(2, (1, 0), "z")),
-        ("c", Message(2, (1, 0), "z")),
+        ("b", BssMessage(1, (1, 0), "y")),
+        ("c", BssMessage(1, (1, 0), "y")),
+        ("b", BssMessage(2, (1, 0), "z")),
+        ("c", BssMessage(2, (1, 0), "z")),
     ]
     assert a.idle
 
@@ -53,19 +53,19 @@ def test_a_copy_to_oneself_is_delivered_inside_send():
 
 def test_blocked_names_the_last_missing_message_of_each_process():
     c = endpoint("c")
-    c.receive("a", Message(3, (2, 0), "late"))
+    c.receive("a", BssMessage(3, (2, 0), "late"))
     waits = (Wait("predecessor", "a", 2), Wait("predecessor", "b", 2))
     assert c.blocked() == [Blocked("a", 3, "c", "receiver", waits)]
-    c.receive("a", Message(1, (0, 0), "first"))
+    c.receive("a", BssMessage(1, (0, 0), "first"))
     assert c.blocked() == [Blocked("a", 3, "c", "receiver", waits)]
-    c.receive("a", Message(2, (0, 0), "second"))
+    c.receive("a", BssMessage(2, (0, 0), "second"))
     assert c.blocked() == [Blocked("a", 3, "c", "receiver", waits[1:])]
-    c.receive("b", Message(2, (0, 0), "b second"))
+    c.receive("b", BssMessage(2, (0, 0), "b second"))
     assert c.blocked() == [
         Blocked("a", 3, "c", "receiver", waits[1:]),
         Blocked("b", 2, "c", "receiver", (Wait("predecessor", "b", 1),)),
     ]
-    c.receive("b", Message(1, (0, 0), "b first"))
+    c.receive("b", BssMessage(1, (0, 0), "b first"))
     assert c.blocked() == []
     assert [d.payload for d in c.take_deliveries()] == [
         "first",
@@ -79,28 +79,28 @@ def test_blocked_names_the_last_missing_message_of_each_process():
 def test_footprint():
     c = endpoint("c")
     assert c.footprint() == (3, {"msg": 3})
-    c.receive("a", Message(2, (0, 0), "x"))
+    c.receive("a", BssMessage(2, (0, 0), "x"))
     assert c.footprint() == (3 + 3 + 1, {"msg": 3})
-    assert Message(2, (0, 0), "x").integers == 3
+    assert BssMessage(2, (0, 0), "x").integers == 3
     c.send(["a", "b"], "y")
     assert {packet.integers for _, packet in c.take_packets()} == {3}
 
 
 def test_a_copy_is_independent_and_equal_until_they_part():
     c = endpoint("c")
-    c.receive("a", Message(2, (0, 0), "x"))
+    c.receive("a", BssMessage(2, (0, 0), "x"))
     twin = copy.copy(c)
     assert twin == c
     assert hash(twin) == hash(c)
-    twin.receive("a", Message(1, (0, 0), "w"))
+    twin.receive("a", BssMessage(1, (0, 0), "w"))
     assert twin != c
     assert len(c.blocked()) == 1
-    c.receive("a", Message(1, (0, 0), "w"))
+    c.receive("a", BssMessage(1, (0, 0), "w"))
     assert twin == c
 
 
 def test_equality_does_not_depend_on_the_order_of_arrival():
-    early = [("a", Message(3, (0, 0), "x")), ("b", Message(2, (0, 0), "y"))]
+    early = [("a", BssMessage(3, (0, 0), "x")), ("b", BssMessage(2, (0, 0), "y"))]
     one, two = endpoint("c"), endpoint("c")
     for source, packet in early:
         one.receive(source, packet)
@@ -111,9 +111,9 @@ def test_equality_does_not_depend_on_the_order_of_arrival():
 
 
 def test_packets_survive_pickling():
-    packet = Message(2, (0, 5), ("any", "thing"))
+    packet = BssMessage(2, (0, 5), ("any", "thing"))
     assert pickle.loads(pickle.dumps(packet)) == packet
-    assert repr(packet) == "Message(mid=2, past=(0, 5), payload=('any', 'thing'))"
+    assert repr(packet) == "BssMessage(mid=2, past=(0, 5), payload=('any', 'thing'))"
 
 
 @pytest.mark.parametrize(
@@ -121,18 +121,18 @@ def test_packets_survive_pickling():
     [
         ("b", Null(1)),
         ("b", ("msg", 1, (0, 0), "x")),
-        ("b", Message(1, (0,), "too short")),
-        ("b", Message(1, (0, 0, 0), "too long")),
-        ("b", Message(2, (2, 0), "a has sent one message only")),
-        ("b", Message(3, (0, 0), "not what b sent as its third")),
-        ("a", Message(1, (0, 0), "from myself")),
-        ("d", Message(1, (0, 0), "from a stranger")),
+        ("b", BssMessage(1, (0,), "too short")),
+        ("b", BssMessage(1, (0, 0, 0), "too long")),
+        ("b", BssMessage(2, (2, 0), "a has sent one message only")),
+        ("b", BssMessage(3, (0, 0), "not what b sent as its third")),
+        ("a", BssMessage(1, (0, 0), "from myself")),
+        ("d", BssMessage(1, (0, 0), "from a stranger")),
     ],
 )
 def test_what_no_correct_peer_could_send(source: str, packet: Packet):
     a = endpoint()
     a.send(OTHERS, "x")
-    a.receive("b", Message(3, (1, 0), "third"))
+    a.receive("b", BssMessage(3, (1, 0), "third"))
     before = copy.copy(a)
     with pytest.raises(RemoteProtocolError):
         a.receive(source, packet)
@@ -152,7 +152,7 @@ def test_what_no_correct_peer_could_send(source: str, packet: Packet):
 )
 def test_malformed_packets(fields):
     with pytest.raises(RemoteProtocolError):
-        Message(*fields)
+        BssMessage(*fields)
 
 
 @pytest.mark.parametrize("to", [[], "b", ["b"], ["a"], ["b", "c", "d"], 7])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from causewire.core.endpoint import Blocked, Wait
-from causewire.core.fifo import Message
-from causewire.core.held import Held
+from causewire.core.fifo import FifoMessage
+from causewire.core.held import HoldingBuffer
 
 
 def packet(mid):
-    return Message(mid, 0, "x")
+    return FifoMessage(mid, 0, "x")
 
 
 def taken(held):
@@ -16,7 +16,7 @@ def taken(held):
 
 
 def test_ready_at_once():
-    held = Held()
+    held = HoldingBuffer()
     held.hold("a", packet(1), [])
     assert held.blocked("me") == []
     assert taken(held) == [("a", 1)]
@@ -24,7 +24,7 @@ def test_ready_at_once():
 
 
 def test_needs_are_met_one_by_one():
-    held = Held()
+    held = HoldingBuffer()
     held.hold("a", packet(5), [("b", 2), ("c", 7)])
     assert held.get("a", 5) == packet(5)
     assert held.get("a", 4) is None
@@ -43,7 +43,7 @@ def test_needs_are_met_one_by_one():
 def test_order_does_not_depend_on_arrival():
     orders = []
     for messages in ([("a", 3), ("b", 1), ("c", 2)], [("c", 2), ("b", 1), ("a", 3)]):
-        held = Held()
+        held = HoldingBuffer()
         for source, mid in messages:
             held.hold(source, packet(mid), [("d", 4 - mid)])
         held.delivered("d", 9)
@@ -52,7 +52,7 @@ def test_order_does_not_depend_on_arrival():
 
 
 def test_what_is_taken_may_free_more():
-    held = Held()
+    held = HoldingBuffer()
     held.hold("a", packet(3), [("a", 2)])
     held.hold("a", packet(2), [("a", 1)])
     held.hold("a", packet(1), [])
@@ -64,7 +64,7 @@ def test_what_is_taken_may_free_more():
 
 
 def test_copies_and_state():
-    held = Held()
+    held = HoldingBuffer()
     held.hold("a", packet(2), [("a", 1)])
     twin = held.copy()
     assert twin.state() == held.state()
@@ -78,7 +78,7 @@ def test_copies_and_state():
 
 
 def test_copy_of_what_is_ready():
-    held = Held()
+    held = HoldingBuffer()
     held.hold("a", packet(1), [])
     twin = held.copy()
     assert taken(twin) == taken(held) == [("a", 1)]

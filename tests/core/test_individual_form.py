@@ -18,7 +18,7 @@ import pytest
 from causewire import protocols
 from causewire.core.endpoint import Blocked, Endpoint, Footprint, Packet, Wait
 from causewire.core.fifo import Ack
-from causewire.core.hybrid import Message, Permit
+from causewire.core.hybrid import HybridMessage, Permit
 from causewire.core.sliding import SlidingArray, SlidingMap
 from causewire.testing import Network
 
@@ -42,7 +42,7 @@ class Printed(Endpoint):
             if self.p.first < per:  # 31
                 return
             self.sb.popleft()
-            message = Message(mid, pid, payload, self.u.size > 0)  # 34
+            message = HybridMessage(mid, pid, payload, self.u.size > 0)  # 34
             self.u.add([to, message, False])
             self._packets.append((to, message))
 

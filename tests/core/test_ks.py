@@ -19,7 +19,7 @@ from causewire.core.endpoint import (
     RemoteProtocolError,
     Wait,
 )
-from causewire.core.ks import AllBut, Ks, Message
+from causewire.core.ks import AllBut, Ks, KsMessage
 
 from .world import World, names, play, some
 
@@ -90,7 +90,7 @@ def test_all_packets_are_well_formed(seed):
         for _, _, packet in world.flying:
             twin = pickle.loads(pickle.dumps(packet))
             assert twin == packet
-            assert type(twin) is Message
+            assert type(twin) is KsMessage
             assert hash(twin) == hash(packet)
 
 
@@ -135,8 +135,8 @@ def test_packets():
     a.take_packets()
     packets = posted(a, ["c", "b", "a"], "second")
     assert list(packets) == ["b", "c"]
-    assert packets["b"] == Message(2, dests("b", "c"), (("a", ((1, NOBODY),)),), "second")
-    assert packets["c"] == Message(2, dests("b", "c"), (("a", ((1, dests("c")),)),), "second")
+    assert packets["b"] == KsMessage(2, dests("b", "c"), (("a", ((1, NOBODY),)),), "second")
+    assert packets["c"] == KsMessage(2, dests("b", "c"), (("a", ((1, dests("c")),)),), "second")
     assert (packets["b"].integers, packets["b"].identifiers) == (2, 2 + 1)
     assert (packets["c"].integers, packets["c"].identifiers) == (2, 2 + 2)
     b.receive("a", packets["b"])
@@ -174,7 +174,7 @@ def test_complement():
     group = names(6)
     p0, p1 = (Ks(me, group, complement=True) for me in group[:2])
     packet = posted(p0, group)["p1"]
-    assert packet == Message(1, AllBut(NOBODY), (), "x")
+    assert packet == KsMessage(1, AllBut(NOBODY), (), "x")
     assert packet.identifiers == 0
     p1.receive("p0", packet)
     assert p1.log == (("p0", ((1, dests("p2", "p3", "p4", "p5")),)),)
@@ -192,10 +192,10 @@ def test_broadcast():
     p0, p1, p2, _ = (Ks(me, group, broadcast=True) for me in group)
     first = posted(p0, group)
     assert first["p1"] is first["p2"] is first["p3"]
-    assert first["p1"] == Message(1, NOBODY, (), "x")
+    assert first["p1"] == KsMessage(1, NOBODY, (), "x")
     p1.receive("p0", first["p1"])
     answer = posted(p1, [*group[2:], "p0"])["p2"]
-    assert answer == Message(1, NOBODY, (("p0", ((1, NOBODY),)),), "x")
+    assert answer == KsMessage(1, NOBODY, (("p0", ((1, NOBODY),)),), "x")
     p2.receive("p1", answer)
     assert p2.blocked()[0].waits == (Wait("predecessor", "p0", 1),)
     p0.receive("p1", answer)  # knows its own
@@ -352,7 +352,7 @@ B = dests("b")
 )
 def test_malformed_packets(fields):
     with pytest.raises(RemoteProtocolError):
-        Message(*fields)
+        KsMessage(*fields)
 
 
 class Unknown(Packet):
@@ -364,7 +364,7 @@ class Unknown(Packet):
 def message(mid=9, to=B, payload="x", **log):
     """What a may send to b in the run below; b then waits for a's message 6."""
     rows = {"a": ((6, B),), **log}
-    return Message(mid, to, tuple(sorted((i, row) for i, row in rows.items() if row)), payload)
+    return KsMessage(mid, to, tuple(sorted((i, row) for i, row in rows.items() if row)), payload)
 
 
 LIES = {
@@ -443,7 +443,7 @@ def test_lies_in_a_known_group(source, packet):
     assert b == before
 
 
-@pytest.mark.parametrize("packet", [message(), Message(1, B, (), "x"), message(to=NOBODY)])
+@pytest.mark.parametrize("packet", [message(), KsMessage(1, B, (), "x"), message(to=NOBODY)])
 def test_destinations_where_all_is_broadcast(packet):
     b = Ks("b", ["a", "b", "c"], broadcast=True)
     with pytest.raises(RemoteProtocolError):

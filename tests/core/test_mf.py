@@ -20,7 +20,7 @@ from causewire.core.endpoint import (
     Wait,
 )
 from causewire.core.fifo import Ack as OtherAck
-from causewire.core.mf import Ack, Message, Mf
+from causewire.core.mf import Ack, Mf, MfMessage
 
 
 def numbers(endpoint: Endpoint) -> list[tuple[str, str, int]]:
@@ -31,7 +31,7 @@ def numbers(endpoint: Endpoint) -> list[tuple[str, str, int]]:
 def busy(*, fifo: bool = False) -> Mf:
     """Has got message 4 of dave, and sent 1 and 2 to bob, 3 to carol, 4 and 5 to bob."""
     alice = Mf("alice", fifo=fifo)
-    alice.receive("dave", Message(4, "hello"))
+    alice.receive("dave", MfMessage(4, "hello"))
     for to in ("bob", "bob", "carol", "bob", "bob"):
         alice.send(to, "x")
     return alice
@@ -75,8 +75,8 @@ def test_a_copy_to_oneself_is_delivered_inside_send_and_waits_for_nothing() -> N
 def test_a_message_sent_from_inside_a_delivery_comes_after_it() -> None:
     bob = Mf("bob")
     bob.on_delivery = lambda delivery: bob.send("alice", ("re", delivery.payload)) and None
-    bob.receive("alice", Message(1, "x"))
-    bob.receive("alice", Message(2, "y"))
+    bob.receive("alice", MfMessage(1, "x"))
+    bob.receive("alice", MfMessage(2, "y"))
     assert numbers(bob) == [("alice", "ack", 1), ("alice", "msg", 1), ("alice", "ack", 2)]
     assert [b.waits for b in bob.blocked()] == [(Wait("ack", "alice", 1),)]
 
@@ -107,10 +107,10 @@ def test_retransmits_what_is_posted_and_only_that() -> None:
 
 def test_a_repeated_message_is_acked_again_and_not_delivered_again() -> None:
     bob = Mf("bob")
-    bob.receive("alice", Message(2, "x"))
-    bob.receive("alice", Message(2, "x"))
-    bob.receive("alice", Message(5, "y"))
-    bob.receive("alice", Message(2, "x"))
+    bob.receive("alice", MfMessage(2, "x"))
+    bob.receive("alice", MfMessage(2, "x"))
+    bob.receive("alice", MfMessage(5, "y"))
+    bob.receive("alice", MfMessage(2, "x"))
     assert [d.mid for d in bob.take_deliveries()] == [2, 5]
     assert numbers(bob) == [("alice", "ack", mid) for mid in (2, 2, 5, 2)]
 
@@ -166,8 +166,8 @@ def test_fifo_a_channel_with_a_gap_is_noticed() -> None:
         ("carol", Ack(1)),  # was for bob
         ("carol", Ack(3)),
         ("stranger", Ack(1)),
-        ("alice", Message(1, "x")),  # from oneself
-        ("", Message(1, "x")),
+        ("alice", MfMessage(1, "x")),  # from oneself
+        ("", MfMessage(1, "x")),
         ("bob", OtherAck(1)),  # of another protocol
         ("bob", ("ack", 1)),
         ("bob", None),
@@ -185,7 +185,7 @@ def test_what_no_correct_peer_sends_changes_nothing(source: str, packet: Any) ->
 @pytest.mark.parametrize("mid", [0, -1, 1.0, "1", None, True])
 def test_malformed_packets_cannot_be_made(mid: Any) -> None:
     with pytest.raises(RemoteProtocolError):
-        Message(mid, "x")
+        MfMessage(mid, "x")
     with pytest.raises(RemoteProtocolError):
         Ack(mid)
 
@@ -218,7 +218,7 @@ def test_footprint() -> None:
     assert alice.footprint().state == 1 + 5 * 2 + 2  # 5 messages; the last number of dave
     alice.receive("bob", Ack(1))
     assert alice.footprint().state == 1 + 4 * 2 + 2 + 2  # the last number that bob acked
-    assert (Message.integers, Ack.integers) == (1, 1)
+    assert (MfMessage.integers, Ack.integers) == (1, 1)
 
 
 def test_a_copy_is_equal_and_independent() -> None:
@@ -227,7 +227,7 @@ def test_a_copy_is_equal_and_independent() -> None:
     assert twin == alice
     assert hash(twin) == hash(alice)
     twin.receive("bob", Ack(1))
-    twin.receive("erin", Message(1, "x"))
+    twin.receive("erin", MfMessage(1, "x"))
     twin.send("bob", "y")
     assert twin != alice
     assert alice == busy()
@@ -237,7 +237,7 @@ def test_state_has_no_history_of_order() -> None:
     one, other = Mf("alice"), Mf("alice")
     for endpoint, names in ((one, ("bob", "carol")), (other, ("carol", "bob"))):
         for name in names:
-            endpoint.receive(name, Message(1, "x"))
+            endpoint.receive(name, MfMessage(1, "x"))
         endpoint.take_packets()
         endpoint.take_deliveries()
     assert one == other
@@ -247,13 +247,13 @@ def test_state_has_no_history_of_order() -> None:
 
 
 def test_packets_are_values() -> None:
-    for packet in (Message(3, ("x", None)), Ack(3)):
+    for packet in (MfMessage(3, ("x", None)), Ack(3)):
         again = pickle.loads(pickle.dumps(packet))
         assert again == packet
         assert type(again) is type(packet)
         assert hash(again) == hash(packet)
-    assert Message(3, "x") != Message(3, "y")
-    assert repr(Message(3, "x")) == "Message(mid=3, payload='x')"
+    assert MfMessage(3, "x") != MfMessage(3, "y")
+    assert repr(MfMessage(3, "x")) == "MfMessage(mid=3, payload='x')"
 
 
 # -- random runs --------------------------------------------------------------
@@ -322,7 +322,7 @@ class Run:
         not come, and what all acks have come for has left."""
         for to, packet in self.endpoints[name].take_packets():
             self.flight.append((name, to, packet))
-            if type(packet) is Message:
+            if type(packet) is MfMessage:
                 assert self.waiting.pop((name, packet[1]), set()) <= self.acks
         for blocked in self.endpoints[name].blocked():
             waits = {(name, peer, mid) for kind, peer, mid in blocked.waits if kind == "ack"}

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from causewire.core.bss import Message as BssMessage
+from causewire.core.bss import BssMessage
 from causewire.core.endpoint import (
     Blocked,
     Delivery,
@@ -18,7 +18,7 @@ from causewire.core.endpoint import (
     RemoteProtocolError,
     Wait,
 )
-from causewire.core.newtop import Message, Newtop, Null
+from causewire.core.newtop import Newtop, NewtopMessage, Null
 
 from .broadcasts import Group, OrderError, play, verdict
 
@@ -36,7 +36,7 @@ def eager(me: str, group: list[str]) -> Newtop:
 
 def test_a_message_waits_for_word_from_everybody():
     a = endpoint()
-    a.receive("b", Message(1, "x"))
+    a.receive("b", NewtopMessage(1, "x"))
     assert a.take_deliveries() == []
     assert a.blocked() == [Blocked("b", 1, "a", "receiver", (Wait("word", "c", 1),))]
     a.receive("c", Null(1))
@@ -46,11 +46,11 @@ def test_a_message_waits_for_word_from_everybody():
 
 def test_delivery_in_the_order_of_clock_and_name():
     a = endpoint()
-    a.receive("c", Message(1, "c at 1"))
-    a.receive("c", Message(2, "c at 2"))
-    a.receive("b", Message(1, "b at 1"))
+    a.receive("c", NewtopMessage(1, "c at 1"))
+    a.receive("c", NewtopMessage(2, "c at 2"))
+    a.receive("b", NewtopMessage(1, "b at 1"))
     assert [d.payload for d in a.take_deliveries()] == ["b at 1", "c at 1"]
-    a.receive("b", Message(5, "b at 5"))
+    a.receive("b", NewtopMessage(5, "b at 5"))
     assert a.take_deliveries() == [Delivery("c", 2, "c at 2")]
     a.receive("c", Null(4))
     assert a.blocked() == [Blocked("b", 2, "a", "receiver", (Wait("word", "c", 5),))]
@@ -58,8 +58,8 @@ def test_delivery_in_the_order_of_clock_and_name():
 
 def test_blocked_is_in_the_order_of_delivery_and_names_every_silent_process():
     a = Newtop("a", ["a", "b", "c", "d"])
-    a.receive("c", Message(4, "x"))
-    a.receive("b", Message(2, "y"))
+    a.receive("c", NewtopMessage(4, "x"))
+    a.receive("b", NewtopMessage(2, "y"))
     assert a.blocked() == [
         Blocked("b", 1, "a", "receiver", (Wait("word", "d", 2),)),
         Blocked("c", 1, "a", "receiver", (Wait("word", "b", 4), Wait("word", "d", 4))),
@@ -68,18 +68,18 @@ def test_blocked_is_in_the_order_of_delivery_and_names_every_silent_process():
 
 def test_the_clock_goes_beyond_all_that_has_arrived():
     a = endpoint()
-    a.receive("b", Message(7, "x"))
+    a.receive("b", NewtopMessage(7, "x"))
     a.send(OTHERS, "y")
-    assert a.take_packets() == [("b", Message(8, "y")), ("c", Message(8, "y"))]
+    assert a.take_packets() == [("b", NewtopMessage(8, "y")), ("c", NewtopMessage(8, "y"))]
 
 
 def test_a_null_does_not_advance_the_clock():
     a = endpoint()
-    a.receive("b", Message(7, "x"))
+    a.receive("b", NewtopMessage(7, "x"))
     a.retransmit()
     assert a.take_packets() == [("b", Null(7)), ("c", Null(7))]
     a.send(OTHERS, "y")
-    assert a.take_packets() == [("b", Message(8, "y")), ("c", Message(8, "y"))]
+    assert a.take_packets() == [("b", NewtopMessage(8, "y")), ("c", NewtopMessage(8, "y"))]
 
 
 def test_a_null_is_due_when_something_arrived_from_beyond_what_was_told():
@@ -90,13 +90,13 @@ def test_a_null_is_due_when_something_arrived_from_beyond_what_was_told():
     a.take_packets()
     a.retransmit()
     assert a.take_packets() == [], "the message itself has told"
-    a.receive("b", Message(1, "y"))
+    a.receive("b", NewtopMessage(1, "y"))
     a.receive("c", Null(1))
     a.take_deliveries()
     a.retransmit()
     assert a.take_packets() == [], "the others know that this clock has passed 1"
     assert a.idle
-    a.receive("b", Message(2, "z"))
+    a.receive("b", NewtopMessage(2, "z"))
     a.receive("c", Null(2))
     a.take_deliveries()
     assert not a.idle, "others may wait"
@@ -148,14 +148,14 @@ def test_a_reaction_makes_the_eager_null_needless():
     group.react = lambda me: group.send(me) if len(group.past) < 2 else None
     group.send("p0")
     group.hop("p0", "p1")
-    assert group.channels["p1", "p0"] == [Message(2, ("p1", 1))]
+    assert group.channels["p1", "p0"] == [NewtopMessage(2, ("p1", 1))]
     group.flush()
     assert group.finished()
 
 
 def test_a_copy_to_oneself_is_delivered_inside_send():
     a = endpoint()
-    a.receive("b", Message(1, "held back"))
+    a.receive("b", NewtopMessage(1, "held back"))
     a.send(ABC, "x")
     assert a.take_deliveries() == [Delivery("a", 1, "x")]
 
@@ -163,11 +163,11 @@ def test_a_copy_to_oneself_is_delivered_inside_send():
 def test_footprint():
     a = endpoint()
     assert a.footprint() == (7, {"msg": 1, "null": 1})
-    a.receive("b", Message(3, "x"))
+    a.receive("b", NewtopMessage(3, "x"))
     assert a.footprint() == (10, {"msg": 1, "null": 1})
     a.send(OTHERS, "y")
     a.receive("c", Null(3))
-    a.receive("b", Message(5, "z"))
+    a.receive("b", NewtopMessage(5, "z"))
     a.retransmit()
     assert [(p.kind, p.integers) for _, p in a.take_packets()] == [("msg", 1)] * 2 + [
         ("null", 1)
@@ -176,7 +176,7 @@ def test_footprint():
 
 def test_a_copy_is_independent_and_equal_until_they_part():
     a = endpoint()
-    a.receive("b", Message(1, "x"))
+    a.receive("b", NewtopMessage(1, "x"))
     twin = copy.copy(a)
     assert twin == a
     assert hash(twin) == hash(a)
@@ -192,9 +192,9 @@ def test_a_copy_is_independent_and_equal_until_they_part():
     twin.retransmit()
     twin.take_packets()
     assert twin == a
-    twin.receive("b", Message(2, "y"))
+    twin.receive("b", NewtopMessage(2, "y"))
     a.receive("b", Null(2))
-    a.receive("b", Message(3, "z"))
+    a.receive("b", NewtopMessage(3, "z"))
     assert [blocked.mid for blocked in a.blocked()] == [2]
 
 
@@ -202,13 +202,16 @@ def test_numbers_are_part_of_the_state():
     one, two = endpoint(), endpoint()
     for source in OTHERS:
         one.receive(source, Null(1))
-        two.receive(source, Message(1, "x"))
+        two.receive(source, NewtopMessage(1, "x"))
     two.take_deliveries()
     assert one != two, "the next of b is its first here, its second there"
 
 
 def test_equality_does_not_depend_on_the_order_of_arrival():
-    streams = {"b": [Message(1, "w"), Message(4, "x")], "c": [Message(2, "y"), Message(3, "z")]}
+    streams = {
+        "b": [NewtopMessage(1, "w"), NewtopMessage(4, "x")],
+        "c": [NewtopMessage(2, "y"), NewtopMessage(3, "z")],
+    }
     ends = []
     for order in ("bbcc", "bcbc", "ccbb"):
         d = Newtop("d", ["a", "b", "c", "d"])
@@ -224,7 +227,7 @@ def test_eager_is_part_of_the_state():
     assert eager("a", ABC) != endpoint()
 
 
-@pytest.mark.parametrize("packet", [Message(3, ("any", "thing")), Null(3)])
+@pytest.mark.parametrize("packet", [NewtopMessage(3, ("any", "thing")), Null(3)])
 def test_packets_survive_pickling(packet: Packet):
     assert pickle.loads(pickle.dumps(packet)) == packet
 
@@ -234,17 +237,17 @@ def test_packets_survive_pickling(packet: Packet):
     [
         ("b", BssMessage(5, (0, 0), "of another protocol")),
         ("b", ("null", 5)),
-        ("b", Message(3, "the clock of b was 4")),
-        ("b", Message(4, "twice")),
+        ("b", NewtopMessage(3, "the clock of b was 4")),
+        ("b", NewtopMessage(4, "twice")),
         ("b", Null(4)),
         ("c", Null(2)),
         ("a", Null(9)),
-        ("d", Message(9, "from a stranger")),
+        ("d", NewtopMessage(9, "from a stranger")),
     ],
 )
 def test_what_no_correct_peer_could_send(source: str, packet: Packet):
     a = endpoint()
-    a.receive("b", Message(4, "x"))
+    a.receive("b", NewtopMessage(4, "x"))
     a.receive("c", Null(2))
     before = copy.copy(a)
     with pytest.raises(RemoteProtocolError):
@@ -255,7 +258,7 @@ def test_what_no_correct_peer_could_send(source: str, packet: Packet):
 @pytest.mark.parametrize("clock", [0, -1, True, "1", 1.0, None])
 def test_malformed_packets(clock):
     with pytest.raises(RemoteProtocolError):
-        Message(clock, "x")
+        NewtopMessage(clock, "x")
     with pytest.raises(RemoteProtocolError):
         Null(clock)
 

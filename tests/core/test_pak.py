@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from causewire.core.bss import Message as BssMessage
+from causewire.core.bss import BssMessage
 from causewire.core.endpoint import (
     Blocked,
     Delivery,
@@ -18,7 +18,7 @@ from causewire.core.endpoint import (
     RemoteProtocolError,
     Wait,
 )
-from causewire.core.pak import Ack, Message, Pak, PakCredit, PakNak
+from causewire.core.pak import Ack, Pak, PakCredit, PakMessage, PakNak
 
 from .broadcasts import Group, play, verdict
 
@@ -60,11 +60,17 @@ def released(endpoint: PakCredit) -> list[object]:
 def test_stop_and_wait():
     a = Pak("a", ABC)
     assert [a.send(OTHERS, payload) for payload in "xyz"] == [1, 2, 3]
-    assert a.take_packets() == [("b", Message((0, 0, 0), "x")), ("c", Message((0, 0, 0), "x"))]
+    assert a.take_packets() == [
+        ("b", PakMessage((0, 0, 0), "x")),
+        ("c", PakMessage((0, 0, 0), "x")),
+    ]
     a.receive("b", Ack(1))
     assert a.take_packets() == []
     a.receive("c", Ack(1))
-    assert a.take_packets() == [("b", Message((1, 0, 0), "y")), ("c", Message((1, 0, 0), "y"))]
+    assert a.take_packets() == [
+        ("b", PakMessage((1, 0, 0), "y")),
+        ("c", PakMessage((1, 0, 0), "y")),
+    ]
     a.receive("c", Ack(2))
     a.receive("b", Ack(2))
     assert released(a) == ["z"]
@@ -113,7 +119,7 @@ def test_who_acknowledges_what():
         b = make("b", ABC, ct=2)
         acks[name] = []
         for number in range(5):
-            b.receive("a", Message((number, 0, 0), "x"))
+            b.receive("a", PakMessage((number, 0, 0), "x"))
             acks[name] += b.take_packets()
     assert acks["credit"] == [("a", Ack(number)) for number in (1, 2, 3, 4, 0)]
     assert acks["nak"] == [("a", Ack(number)) for number in (2, 4)]
@@ -124,10 +130,10 @@ def test_vector_time_is_that_of_the_release():
     a.send(OTHERS, "x")
     a.send(OTHERS, "y")
     a.take_packets()
-    a.receive("b", Message((0, 0, 0), "of b"))
+    a.receive("b", PakMessage((0, 0, 0), "of b"))
     a.receive("b", Ack(1))
     a.receive("c", Ack(1))
-    assert a.take_packets()[1:] == [(name, Message((1, 1, 0), "y")) for name in OTHERS]
+    assert a.take_packets()[1:] == [(name, PakMessage((1, 1, 0), "y")) for name in OTHERS]
 
 
 def test_a_copy_to_oneself_is_delivered_inside_send_even_if_the_message_waits():
@@ -141,14 +147,14 @@ def test_a_copy_to_oneself_is_delivered_inside_send_even_if_the_message_waits():
 def test_numbers_are_counted_by_the_receiver():
     b = Pak("b", ABC)
     for number in range(7):
-        b.receive("a", Message((number % 3, 0, 0), "x"))
+        b.receive("a", PakMessage((number % 3, 0, 0), "x"))
     assert [d.mid for d in b.take_deliveries()] == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_the_ack_leaves_before_what_the_application_sends_on_delivery():
     b = PakCredit("b", ABC)
     b.on_delivery = lambda delivery: b.send(["a", "c"], "reaction")
-    b.receive("a", Message((0, 0, 0), "x"))
+    b.receive("a", PakMessage((0, 0, 0), "x"))
     kinds = [packet.kind for name, packet in b.take_packets() if name == "a"]
     assert kinds == ["ack", "msg"]
 
@@ -187,17 +193,17 @@ def test_blocked_at_the_sender_nak():
 
 def test_blocked_at_the_receiver():
     c = PakCredit("c", ABC, ct=2)
-    c.receive("b", Message((2, 0, 0), "x"))
-    c.receive("b", Message((2, 1, 0), "y"))
+    c.receive("b", PakMessage((2, 0, 0), "x"))
+    c.receive("b", PakMessage((2, 1, 0), "y"))
     assert c.blocked() == [
         Blocked("b", 1, "c", "receiver", (Wait("predecessor", "a", 2),)),
         Blocked(
             "b", 2, "c", "receiver", (Wait("predecessor", "a", 2), Wait("predecessor", "b", 1))
         ),
     ]
-    c.receive("a", Message((0, 0, 0), "v"))
+    c.receive("a", PakMessage((0, 0, 0), "v"))
     assert len(c.blocked()) == 2
-    c.receive("a", Message((1, 0, 0), "w"))
+    c.receive("a", PakMessage((1, 0, 0), "w"))
     assert c.blocked() == []
     assert [d.payload for d in c.take_deliveries()] == ["v", "w", "x", "y"]
 
@@ -206,15 +212,15 @@ def test_an_ack_waits_for_the_messages_before_it():
     c = Pak("c", ABC)
     c.send(["a", "b"], "mine")
     c.send(["a", "b"], "next")
-    c.receive("b", Message((1, 0, 0), "depends on a's first"))
+    c.receive("b", PakMessage((1, 0, 0), "depends on a's first"))
     c.receive("b", Ack(1))
     waits = (Wait("ack", "a", 1), Wait("predecessor", "b", 1))
     assert {b.waits for b in c.blocked() if b.where == "sender"} == {waits}
-    c.receive("a", Message((0, 0, 0), "first"))
+    c.receive("a", PakMessage((0, 0, 0), "first"))
     assert {b.waits for b in c.blocked()} == {waits[:1]}
     c.take_packets()
     c.receive("a", Ack(1))
-    assert c.take_packets() == [(name, Message((1, 1, 1), "next")) for name in ("a", "b")]
+    assert c.take_packets() == [(name, PakMessage((1, 1, 1), "next")) for name in ("a", "b")]
 
 
 def test_each_ack_waits_for_its_own_messages():
@@ -225,10 +231,10 @@ def test_each_ack_waits_for_its_own_messages():
     def waits_for_b() -> dict[int, Wait]:
         return {b.mid: b.waits[-1] for b in c.blocked() if b.where == "sender"}
 
-    c.receive("b", Message((1, 0, 0), "depends on a's first"))
+    c.receive("b", PakMessage((1, 0, 0), "depends on a's first"))
     c.receive("b", Ack(1))
     assert waits_for_b() == {3: Wait("predecessor", "b", 1), 4: Wait("ack", "b", 2)}
-    c.receive("b", Message((1, 1, 0), "so does this"))
+    c.receive("b", PakMessage((1, 1, 0), "so does this"))
     c.receive("b", Ack(2))
     assert waits_for_b() == {3: Wait("predecessor", "b", 1), 4: Wait("predecessor", "b", 2)}
 
@@ -476,11 +482,11 @@ def test_fifo_channels_are_needed():
 
 def test_what_is_beyond_the_receivers_credit_is_discarded_and_sent_again():
     c = PakCredit("c", ABC, ct=2, wr=1)
-    x, y = Message((1, 0, 0), "x"), Message((1, 1, 0), "y")
+    x, y = PakMessage((1, 0, 0), "x"), PakMessage((1, 1, 0), "y")
     c.receive("b", x)
     c.receive("b", y)
     assert [b.mid for b in c.blocked()] == [1], "y was discarded"
-    c.receive("a", Message((0, 0, 0), "w"))
+    c.receive("a", PakMessage((0, 0, 0), "w"))
     assert [d.payload for d in c.take_deliveries()] == ["w", "x"]
     assert c.take_packets() == [("a", Ack(1)), ("b", Ack(1))]
     c.receive("b", x)
@@ -492,10 +498,10 @@ def test_what_is_beyond_the_receivers_credit_is_discarded_and_sent_again():
 
 def test_a_gap_that_discarding_left_is_filled():
     c = PakCredit("c", ABC, ct=4, wr=2)
-    stream = [Message((1, number, 0), number) for number in range(4)]
+    stream = [PakMessage((1, number, 0), number) for number in range(4)]
     for message in stream[:3]:
         c.receive("b", message)
-    c.receive("a", Message((0, 0, 0), "w"))
+    c.receive("a", PakMessage((0, 0, 0), "w"))
     assert [d.payload for d in c.take_deliveries()] == ["w", 0, 1]
     c.receive("b", stream[3])
     assert c.blocked() == [Blocked("b", 4, "c", "receiver", (Wait("predecessor", "b", 3),))]
@@ -537,7 +543,7 @@ def test_footprint():
     a = PakCredit("a", ABC)
     state = 3 + 1 + 2 * 2 + 2
     assert a.footprint() == (state, {"msg": 3, "ack": 1})
-    a.receive("b", Message((0, 0, 1), "x"))
+    a.receive("b", PakMessage((0, 0, 1), "x"))
     assert a.footprint().state == state + 4
     for payload in "xyz":
         a.send(OTHERS, payload)
@@ -588,8 +594,8 @@ def test_what_was_discarded_is_part_of_the_state():
     """What matters of it is that it came: an ack behind it has to wait."""
     ends = [PakCredit("c", ABC, wr=1) for _ in range(2)]
     for c in ends:
-        c.receive("b", Message((1, 0, 0), "x"))
-    ends[1].receive("b", Message((1, 1, 0), "discarded"))
+        c.receive("b", PakMessage((1, 0, 0), "x"))
+    ends[1].receive("b", PakMessage((1, 1, 0), "discarded"))
     assert ends[0] != ends[1]
 
 
@@ -608,7 +614,7 @@ def test_what_may_have_to_be_sent_again_is_part_of_the_state():
     assert released(ends[0]) == ["x"]
 
 
-@pytest.mark.parametrize("packet", [Message((0, 2, 1), ("any", "thing")), Ack(0)])
+@pytest.mark.parametrize("packet", [PakMessage((0, 2, 1), ("any", "thing")), Ack(0)])
 def test_packets_survive_pickling(packet: Packet):
     assert pickle.loads(pickle.dumps(packet)) == packet
 
@@ -621,17 +627,17 @@ def test_packets_survive_pickling(packet: Packet):
     [
         ("b", BssMessage(1, (0, 0), "of another protocol")),
         ("b", ("ack", 1)),
-        ("b", Message((0, 1), "too short")),
-        ("b", Message((0, 1, 0, 0), "too long")),
-        ("b", Message((0, 7, 0), "not modulo k")),
-        ("b", Message((0, 1, 7), "not modulo k")),
-        ("b", Message((0, 0, 0), "b's first once more")),
-        ("b", Message((0, 2, 0), "b's third before its second")),
-        ("b", Message((3, 1, 0), "a has released two only")),
-        ("b", Message((6, 1, 0), "less than nothing from a")),
-        ("b", Message((0, 1, 3), "more from c than its credit")),
-        ("b", Message((0, 1, 6), "less than nothing from c")),
-        ("c", Message((0, 0, 0), "c's first once more")),
+        ("b", PakMessage((0, 1), "too short")),
+        ("b", PakMessage((0, 1, 0, 0), "too long")),
+        ("b", PakMessage((0, 7, 0), "not modulo k")),
+        ("b", PakMessage((0, 1, 7), "not modulo k")),
+        ("b", PakMessage((0, 0, 0), "b's first once more")),
+        ("b", PakMessage((0, 2, 0), "b's third before its second")),
+        ("b", PakMessage((3, 1, 0), "a has released two only")),
+        ("b", PakMessage((6, 1, 0), "less than nothing from a")),
+        ("b", PakMessage((0, 1, 3), "more from c than its credit")),
+        ("b", PakMessage((0, 1, 6), "less than nothing from c")),
+        ("c", PakMessage((0, 0, 0), "c's first once more")),
         ("b", Ack(2)),
         ("b", Ack(0)),
         ("b", Ack(4)),
@@ -639,7 +645,7 @@ def test_packets_survive_pickling(packet: Packet):
         ("c", Ack(2)),
         ("a", Ack(1)),
         ("d", Ack(1)),
-        ("d", Message((0, 0, 0), "from a stranger")),
+        ("d", PakMessage((0, 0, 0), "from a stranger")),
     ],
 )
 def test_what_no_correct_peer_could_send(source: str, packet: Packet):
@@ -647,8 +653,8 @@ def test_what_no_correct_peer_could_send(source: str, packet: Packet):
     a = PakCredit("a", ABC, k=7)
     a.send(OTHERS, "x")
     a.send(OTHERS, "y")
-    a.receive("b", Message((0, 0, 0), "first"))
-    a.receive("c", Message((0, 2, 0), "waits"))
+    a.receive("b", PakMessage((0, 0, 0), "first"))
+    a.receive("c", PakMessage((0, 2, 0), "waits"))
     a.receive("c", Ack(1))
     if source == "c" and packet == Ack(2):
         a.receive("c", Ack(2))
@@ -661,32 +667,32 @@ def test_what_no_correct_peer_could_send(source: str, packet: Packet):
 @pytest.mark.parametrize(
     "packet",
     [
-        Message((0, 4, 0), "beyond the credit of b"),
-        Message((0, 3, 0), "skips the third"),
-        Message((0, 1, 0), "not what b sent as its second"),
-        Message((0, 6, 0), "as old as nothing of b can be"),
+        PakMessage((0, 4, 0), "beyond the credit of b"),
+        PakMessage((0, 3, 0), "skips the third"),
+        PakMessage((0, 1, 0), "not what b sent as its second"),
+        PakMessage((0, 6, 0), "as old as nothing of b can be"),
     ],
 )
 def test_what_no_correct_peer_could_send_again(packet: Packet):
     """With a receiver's credit, where duplicates are normal."""
     a = PakCredit("a", ABC, ct=3, wr=2)
-    a.receive("b", Message((0, 0, 1), "first"))
-    a.receive("b", Message((0, 1, 1), "second"))
+    a.receive("b", PakMessage((0, 0, 1), "first"))
+    a.receive("b", PakMessage((0, 1, 1), "second"))
     before = copy.copy(a)
     with pytest.raises(RemoteProtocolError):
         a.receive("b", packet)
     assert a == before
-    a.receive("b", Message((0, 1, 1), "second"))
+    a.receive("b", PakMessage((0, 1, 1), "second"))
     assert a == before
 
 
 def test_more_than_the_credit_of_its_sender():
     a = PakCredit("a", ABC, ct=2)
-    a.receive("b", Message((0, 0, 1), "first"))
-    a.receive("b", Message((0, 1, 1), "second"))
+    a.receive("b", PakMessage((0, 0, 1), "first"))
+    a.receive("b", PakMessage((0, 1, 1), "second"))
     before = copy.copy(a)
     with pytest.raises(RemoteProtocolError, match="window"):
-        a.receive("b", Message((0, 2, 1), "third, with no ack for the first"))
+        a.receive("b", PakMessage((0, 2, 1), "third, with no ack for the first"))
     assert a == before
 
 
@@ -703,7 +709,7 @@ def test_an_ack_that_nak_does_not_ask_for():
 @pytest.mark.parametrize("vt", [[0, 0], (0, -1), (0, True), (0, "1"), None])
 def test_malformed_packets(vt):
     with pytest.raises(RemoteProtocolError):
-        Message(vt, "x")
+        PakMessage(vt, "x")
     with pytest.raises(RemoteProtocolError):
         Ack(vt)
 

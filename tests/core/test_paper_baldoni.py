@@ -15,7 +15,7 @@ import pytest
 
 from causewire.core.bss import Bss
 from causewire.core.endpoint import RemoteProtocolError, Wait
-from causewire.core.pak import Message, Pak, PakCredit, PakNak
+from causewire.core.pak import Pak, PakCredit, PakMessage, PakNak
 
 from .broadcasts import Group, OrderError, play
 
@@ -187,9 +187,9 @@ def test_figure_6_the_sliding_window_with_k_4():
     for behind in range(4):
         i = Pak("i", ["h", "i", "j"], k=4)
         for count in range(6):
-            i.receive("h", Message((count % 4, 0, 0), "of h"))
+            i.receive("h", PakMessage((count % 4, 0, 0), "of h"))
         i.take_deliveries()
-        m = Message(((6 - behind) % 4, 0, 0), "m")
+        m = PakMessage(((6 - behind) % 4, 0, 0), "m")
         if behind == 2:
             with pytest.raises(RemoteProtocolError, match="window"):
                 i.receive("j", m)

@@ -16,7 +16,7 @@ from causewire.core.endpoint import (
     RemoteProtocolError,
     Wait,
 )
-from causewire.core.rst import Message, Rst
+from causewire.core.rst import Rst, RstMessage
 
 from .world import World, names, play
 
@@ -106,7 +106,7 @@ def test_a_packet():
     a.take_packets()
     packets = posted(a, ["c", "b", "a"], "second")
     assert packets["b"] is packets["c"]
-    assert packets["b"] == Message(2, ("b", "c"), ((0, 0, 1), (0, 0, 0), (0, 0, 0)), "second")
+    assert packets["b"] == RstMessage(2, ("b", "c"), ((0, 0, 1), (0, 0, 0), (0, 0, 0)), "second")
     assert (packets["b"].integers, packets["b"].identifiers) == (1 + 9, 2)
     b.receive("a", packets["b"])
     assert b.take_deliveries() == [Delivery("a", 2, "second")]
@@ -221,9 +221,9 @@ def test_packets_survive_pickling():
     packet = posted(a, ["b", "c"], ("any", "thing"))["c"]
     twin = pickle.loads(pickle.dumps(packet))
     assert twin == packet
-    assert type(twin) is Message
+    assert type(twin) is RstMessage
     assert hash(twin) == hash(packet)
-    assert repr(packet).startswith("Message(mid=2, dests=('b', 'c'), matrix=((0, 1, 0)")
+    assert repr(packet).startswith("RstMessage(mid=2, dests=('b', 'c'), matrix=((0, 1, 0)")
 
 
 # -- misuse, duplicates and lies -----------------------------------------------------------
@@ -276,7 +276,7 @@ def test_duplicates_are_dropped():
 )
 def test_malformed_packets(fields):
     with pytest.raises(RemoteProtocolError):
-        Message(*fields)
+        RstMessage(*fields)
 
 
 class Unknown(Packet):
@@ -287,7 +287,7 @@ class Unknown(Packet):
 
 def message(mid=9, dests=("b",), a=(0, 6, 4), b=(0, 0, 0), c=(1, 0, 0), payload="x"):
     """What a may send to b in the run below; b then waits for a's message 6."""
-    return Message(mid, dests, (a, b, c), payload)
+    return RstMessage(mid, dests, (a, b, c), payload)
 
 
 LIES = {
@@ -297,8 +297,8 @@ LIES = {
     "not for me": ("a", message(dests=("c",))),
     "to its sender": ("a", message(dests=("a", "b"))),
     "to a stranger": ("a", message(dests=("b", "d"))),
-    "matrix of another group": ("a", Message(9, ("b",), ((0,) * 4,) * 4, "x")),
-    "matrix of nobody": ("a", Message(9, ("b",), (), "x")),
+    "matrix of another group": ("a", RstMessage(9, ("b",), ((0,) * 4,) * 4, "x")),
+    "matrix of nobody": ("a", RstMessage(9, ("b",), (), "x")),
     "sent before its predecessors": ("a", message(a=(0, 6, 9))),
     "I never sent that": ("a", message(b=(3, 0, 0))),
     "I never sent that to c": ("a", message(b=(2, 0, 1))),

@@ -26,7 +26,7 @@ from causewire.core.fifo import Datagram, Unordered
 from causewire.testing import Case, Network, Oracle, command, narrate, replay, run, runs, shrink
 from causewire.testing.__main__ import main
 from causewire.testing.network import RestlessError
-from causewire.testing.oracle import Message
+from causewire.testing.oracle import SentMessage
 
 # -- the oracle ---------------------------------------------------------------
 
@@ -35,7 +35,7 @@ def any_history(rng: Random) -> Oracle:
     """Sends and deliveries in any order at all, as no protocol would have them."""
     oracle = Oracle()
     processes = [f"p{k}" for k in range(rng.randint(2, 6))]
-    sent: list[Message] = []
+    sent: list[SentMessage] = []
     for _ in range(rng.randint(2, 30)):
         process = rng.choice(processes)
         mine = [m for m in sent if process in m.to]
@@ -49,7 +49,7 @@ def any_history(rng: Random) -> Oracle:
     return oracle
 
 
-Pairs = set[tuple[Message, Message]]
+Pairs = set[tuple[SentMessage, SentMessage]]
 
 
 def by_rule(oracle: Oracle) -> Pairs:
@@ -76,7 +76,7 @@ def happened_before(oracle: Oracle) -> Pairs:
     return hb
 
 
-def first_deliveries(oracle: Oracle, process: str) -> list[Message]:
+def first_deliveries(oracle: Oracle, process: str) -> list[SentMessage]:
     return list(dict.fromkeys(e.message for e in oracle.history if e[:2] == (process, "deliver")))
 
 
@@ -248,7 +248,7 @@ def test_reactions(inside: bool) -> None:
     network = Network.of("csps", ["p", "q", "r"], inside=inside)
     seen = []
 
-    def react(process: str, message: Message) -> None:
+    def react(process: str, message: SentMessage) -> None:
         seen.append((process, message.payload))
         if message.payload == "ping":
             network.send(process, message.origin, "pong")

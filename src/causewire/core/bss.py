@@ -37,14 +37,14 @@ from typing import Any, Self
 
 from .endpoint import Blocked, Footprint, Packet, RemoteProtocolError, check_number
 from .group import BroadcastEndpoint
-from .held import Held
+from .held import HoldingBuffer
 
-__all__ = ["Bss", "Message"]
+__all__ = ["Bss", "BssMessage"]
 
 _new = tuple.__new__
 
 
-class Message(Packet):
+class BssMessage(Packet):
     """Broadcast `mid`, and what was delivered at its sender before it.
 
     `past` has the number of broadcasts of each other member, in the order of
@@ -78,14 +78,14 @@ class Bss(BroadcastEndpoint):
         self._i = self.index[me]
         self._v = [0] * len(self.group)
         """V: the broadcasts of each member delivered here; for oneself, sent."""
-        self._held = Held()
+        self._held = HoldingBuffer()
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         to_self = self._everybody(to)
         i = self._i
         v = self._v
         mid = self._mid = self._mid + 1
-        message = _new(Message, ("msg", mid, (*v[:i], *v[i + 1 :]), payload))
+        message = _new(BssMessage, ("msg", mid, (*v[:i], *v[i + 1 :]), payload))
         v[i] = mid
         self._packets.extend([(name, message) for name in self.others])
         if to_self:
@@ -94,7 +94,7 @@ class Bss(BroadcastEndpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         j = self._member(source)
-        if packet.__class__ is not Message:
+        if packet.__class__ is not BssMessage:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of bss")
         if self._known(source, j, packet):
             return

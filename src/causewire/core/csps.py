@@ -58,13 +58,13 @@ from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
 from .hybrid import HybridEndpoint, HybridPeer
 from .run import MessageRun
 
-__all__ = ["Csps", "Departure", "Held"]
+__all__ = ["BufferedRun", "Csps", "Departure"]
 
 MANY = 32
 """Messages that left together and are worth a departure."""
 
 
-class Held:
+class BufferedRun:
     """Messages in the send buffer that wait for the same permits, and leave together.
 
     Either messages to one process each, numbered without a gap, or one multicast.
@@ -104,7 +104,7 @@ class Departure:
         self.end = mid + (1 if multicast else len(peers))
         """The number behind the last."""
         self.peers = peers
-        """To whom, as in `Held`."""
+        """To whom, as in `BufferedRun`."""
         self.multicast = multicast
         self.ends = ends
         """The last message to each of them."""
@@ -132,7 +132,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         """How many of those in `_out` are in u already."""
         self._oldest = 1
         self._lacking: dict[HybridPeer, int] = {}
-        self._held: deque[Held] = deque()
+        self._held: deque[BufferedRun] = deque()
         self._tail: list[HybridPeer] = self._out
         """Where the receiver of the next message goes: it is released, or held."""
         self._per = 0
@@ -163,14 +163,14 @@ class Csps(HybridEndpoint[HybridPeer]):
             self._tail = self._held[-1].peers
         else:
             self._tail = []
-            self._held.append(Held(per, mid, self._tail))
+            self._held.append(BufferedRun(per, mid, self._tail))
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         peers = [self._peers.get(name) or self._peer(name) for name in names]
         for peer in peers:
             peer.mids.append(mid)
             peer.payloads.append(payload)
-        self._held.append(Held(self._missing.next, mid, peers, multicast=True))
+        self._held.append(BufferedRun(self._missing.next, mid, peers, multicast=True))
         self._per = -1
         self._permits_came()
 
@@ -180,7 +180,7 @@ class Csps(HybridEndpoint[HybridPeer]):
             self._release(buffer[0])
             buffer.popleft()
 
-    def _release(self, held: Held) -> None:
+    def _release(self, held: BufferedRun) -> None:
         """Put what was held on the network."""
         self._per = -1
         if held.multicast:
@@ -379,5 +379,8 @@ class Csps(HybridEndpoint[HybridPeer]):
             ]
         )
         twin._held = deque(
-            [Held(held.per, held.mid, again(held.peers), held.multicast) for held in self._held]
+            [
+                BufferedRun(held.per, held.mid, again(held.peers), held.multicast)
+                for held in self._held
+            ]
         )

@@ -54,7 +54,7 @@ from .endpoint import (
 )
 from .run import MessageRun
 
-__all__ = ["Ack", "Fifo", "FifoEndpoint", "Message", "Peer", "Unordered"]
+__all__ = ["Ack", "Fifo", "FifoEndpoint", "FifoMessage", "FifoPeer", "Unordered"]
 
 _new = tuple.__new__
 
@@ -67,7 +67,7 @@ def check_order(mid: int, pid: int) -> None:
         raise RemoteProtocolError(f"message {mid} cannot come after message {pid}")
 
 
-class Message(Packet):
+class FifoMessage(Packet):
     """Message `mid`, to be delivered next after message `pid` (0: the first)."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class Ack(Numbered):
     numbered_by = "destination"
 
 
-class Peer:
+class FifoPeer:
     """What an endpoint knows of one other process, for both directions."""
 
     __slots__ = ("acked", "delivered", "early", "head", "mids", "name", "payloads", "taken")
@@ -139,7 +139,7 @@ def _never_sent(source: str, mid: int) -> RemoteProtocolError:
     return RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
 
 
-P = TypeVar("P", bound=Peer)
+P = TypeVar("P", bound=FifoPeer)
 
 
 class FifoEndpoint(Endpoint, Generic[P]):
@@ -350,13 +350,13 @@ class FifoEndpoint(Endpoint, Generic[P]):
         twin._acks = self._acks.copy()
 
 
-class Fifo(FifoEndpoint[Peer]):
+class Fifo(FifoEndpoint[FifoPeer]):
     """Reliable FIFO delivery over a network that may lose, copy and reorder."""
 
     __slots__ = ()
 
-    def _peer(self, name: str) -> Peer:
-        peer = self._peers[name] = Peer(name)
+    def _peer(self, name: str) -> FifoPeer:
+        peer = self._peers[name] = FifoPeer(name)
         return peer
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
@@ -380,9 +380,9 @@ class Fifo(FifoEndpoint[Peer]):
         return mid
 
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
-        return _new(Message, ("msg", mid, pid, payload))
+        return _new(FifoMessage, ("msg", mid, pid, payload))
 
-    def _message_at(self, peer: Peer, k: int) -> Packet:
+    def _message_at(self, peer: FifoPeer, k: int) -> Packet:
         return self._message(peer.mids[k], peer.before(k), peer.payloads[k], False)
 
     def _leaving(self) -> list[Outgoing]:
@@ -392,13 +392,13 @@ class Fifo(FifoEndpoint[Peer]):
             peer.taken = k + 1
             mids = peer.mids
             pid = mids[k - 1] if k > peer.head else peer.acked
-            packets.append((peer.name, _new(Message, ("msg", mids[k], pid, peer.payloads[k]))))
+            packets.append((peer.name, _new(FifoMessage, ("msg", mids[k], pid, peer.payloads[k]))))
         self._out = []
         return packets
 
     def receive(self, source: str, packet: Packet) -> None:
         kind = packet.__class__
-        if kind is Message:
+        if kind is FifoMessage:
             self._receive_message(source, packet)
         elif kind is Ack:
             self._receive_ack(source, packet[1])
@@ -407,7 +407,7 @@ class Fifo(FifoEndpoint[Peer]):
 
     def footprint(self) -> Footprint:
         state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
-        return Footprint(state, {"msg": Message.integers, "ack": Ack.integers})
+        return Footprint(state, {"msg": FifoMessage.integers, "ack": Ack.integers})
 
 
 class Datagram(NumberedMessage):

@@ -29,13 +29,13 @@ from typing import Self, TypeAlias
 
 from .endpoint import Blocked, Packet, Wait
 
-__all__ = ["Held", "Need"]
+__all__ = ["HoldingBuffer", "Need"]
 
 Need: TypeAlias = tuple[str, int]
 """A message by its origin and number, to be delivered here first."""
 
 
-class Held:
+class HoldingBuffer:
     """A receive buffer. Packets in it have their number, `mid`, at index 1."""
 
     __slots__ = ("_messages", "_missing", "_queues", "_ready")

@@ -65,10 +65,10 @@ from .endpoint import (
     RemoteProtocolError,
     destinations,
 )
-from .fifo import Ack, FifoEndpoint, Peer, check_order
+from .fifo import Ack, FifoEndpoint, FifoPeer, check_order
 from .sliding import SlidingArray
 
-__all__ = ["Ask", "HybridEndpoint", "HybridPeer", "Message", "MissingPermit", "Permit"]
+__all__ = ["Ask", "HybridEndpoint", "HybridMessage", "HybridPeer", "MissingPermit", "Permit"]
 
 _new = tuple.__new__
 
@@ -76,7 +76,7 @@ MissingPermit = tuple[str, int]
 """Sender and number of a message that was delivered with a flag (`Per`)."""
 
 
-class Message(Packet):
+class HybridMessage(Packet):
     """Message `mid`, next after `pid`; `per`: its permit will follow."""
 
     __slots__ = ()
@@ -107,7 +107,7 @@ class Ask(Numbered):
     numbered_by = "destination"
 
 
-class HybridPeer(Peer):
+class HybridPeer(FifoPeer):
     """What an endpoint knows of one other process, permits included."""
 
     __slots__ = ("granted", "permit")
@@ -183,7 +183,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
 
     def receive(self, source: str, packet: Packet) -> None:
         kind = packet.__class__
-        if kind is Message:
+        if kind is HybridMessage:
             peer = self._peers.get(source)
             if peer is not None and packet[2] == peer.delivered and not peer.early:
                 self._accept(source, peer, packet)  # next in order, and nothing behind it
@@ -221,7 +221,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
             self.on_delivery(_new(Delivery, (source, mid, message[3])))
 
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
-        return _new(Message, ("msg", mid, pid, payload, per))
+        return _new(HybridMessage, ("msg", mid, pid, payload, per))
 
     def _accept_run(self, source: str, peer: H, mids: Sequence[int], per: bool) -> None:
         if per and mids[-1] > peer.permit:
@@ -301,7 +301,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
             mids = peer.mids
             mid = mids[k]
             pid = mids[k - 1] if k > peer.head else peer.acked
-            message = _new(Message, ("msg", mid, pid, peer.payloads[k], mid > peer.granted))
+            message = _new(HybridMessage, ("msg", mid, pid, peer.payloads[k], mid > peer.granted))
             packets.append((peer.name, message))
         self._out = []
         return packets
@@ -318,7 +318,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     def footprint(self) -> Footprint:
         state = 3 + sum(1 + peer.footprint() for peer in self._peers.values())
         state += 2 * len(self._missing)
-        packet = {kind.kind: kind.integers for kind in (Message, Ack, Permit, Ask)}
+        packet = {kind.kind: kind.integers for kind in (HybridMessage, Ack, Permit, Ask)}
         return Footprint(state, packet)
 
     def _state(self) -> Hashable:

@@ -102,9 +102,9 @@ from .endpoint import (
     check_number,
     destinations,
 )
-from .held import Held, Need
+from .held import HoldingBuffer, Need
 
-__all__ = ["AllBut", "Ks", "Message"]
+__all__ = ["AllBut", "Ks", "KsMessage"]
 
 _new = tuple.__new__
 
@@ -153,7 +153,7 @@ def _check_row(origin: object, row: object) -> None:
         last = clock
 
 
-class Message(Packet):
+class KsMessage(Packet):
     """Message `mid` to `dests`, with what its sender tells of its LOG (O_M)."""
 
     __slots__ = ()
@@ -263,7 +263,7 @@ class Ks(Endpoint):
         """SR: for each sender its last message delivered here."""
         self._log: dict[str, Row] = {}
         """LOG, by sender."""
-        self._held = Held()
+        self._held = HoldingBuffer()
 
     @property
     def log(self) -> Log:
@@ -306,20 +306,20 @@ class Ks(Endpoint):
         kept[self.me] = _purged((*kept.get(self.me, ()), (mid, dests)))
         self._log = kept
 
-    def _message(self, mid: int, dests: Dests, log: Log, payload: Any) -> Message:
+    def _message(self, mid: int, dests: Dests, log: Log, payload: Any) -> KsMessage:
         if not self._complement or self._members is None:
-            return _new(Message, ("msg", mid, dests, log, payload))
+            return _new(KsMessage, ("msg", mid, dests, log, payload))
         everybody = self._members
         coded = tuple(
             (origin, tuple((clock, _shorter(everybody - {origin}, d)) for clock, d in row))
             for origin, row in log
         )
-        return _new(Message, ("msg", mid, _shorter(everybody - {self.me}, dests), coded, payload))
+        return _new(KsMessage, ("msg", mid, _shorter(everybody - {self.me}, dests), coded, payload))
 
     # -- RCV ------------------------------------------------------------------
 
     def receive(self, source: str, packet: Packet) -> None:
-        if packet.__class__ is not Message or not isinstance(source, str):
+        if packet.__class__ is not KsMessage or not isinstance(source, str):
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of ks")
         message = self._decoded(source, packet)
         self._check(source, message)
@@ -344,7 +344,7 @@ class Ks(Endpoint):
             (origin, tuple((clock, _written_out(everybody - {origin}, d)) for clock, d in row))
             for origin, row in log
         )
-        return Message(mid, _written_out(everybody - {source}, dests), written_out, payload)
+        return KsMessage(mid, _written_out(everybody - {source}, dests), written_out, payload)
 
     def _check(self, source: str, message: Packet) -> None:
         """Refuse what no correct process could have sent here."""

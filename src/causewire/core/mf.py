@@ -80,12 +80,12 @@ from .endpoint import (
     destinations,
 )
 
-__all__ = ["Ack", "Message", "Mf"]
+__all__ = ["Ack", "Mf", "MfMessage"]
 
 _new = tuple.__new__
 
 
-class Message(NumberedMessage):
+class MfMessage(NumberedMessage):
     """Message `mid` of its sender, who has none with a lower number on its way
     (or, on FIFO channels, none that could be overtaken)."""
 
@@ -127,7 +127,7 @@ class Mf(Endpoint):
             raise LocalProtocolError(f"mf is for unicast: one destination, not {others}")
         mid = self._mid = self._mid + 1
         if others:
-            self._ob.append((others[0], _new(Message, ("msg", mid, payload))))
+            self._ob.append((others[0], _new(MfMessage, ("msg", mid, payload))))
             self._post()
         if len(others) < len(names):
             self._deliver(self.me, mid, payload)
@@ -144,7 +144,7 @@ class Mf(Endpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         kind = packet.__class__
-        if kind is Message:
+        if kind is MfMessage:
             self._get(source, packet[1], packet[2])
         elif kind is Ack:
             self._acknowledge(source, packet[1])
@@ -197,7 +197,7 @@ class Mf(Endpoint):
     def footprint(self) -> Footprint:
         messages = len(self._ob) + len(self._posted)
         state = 1 + 2 * (messages + len(self._acked) + len(self._got))
-        return Footprint(state, {"msg": Message.integers, "ack": Ack.integers})
+        return Footprint(state, {"msg": MfMessage.integers, "ack": Ack.integers})
 
     def _state(self) -> Hashable:
         return (

@@ -58,12 +58,12 @@ from typing import Any, Self
 from .endpoint import Blocked, Footprint, Packet, RemoteProtocolError, Wait, check_number
 from .group import BroadcastEndpoint
 
-__all__ = ["Message", "Newtop", "Null"]
+__all__ = ["Newtop", "NewtopMessage", "Null"]
 
 _new = tuple.__new__
 
 
-class Message(Packet):
+class NewtopMessage(Packet):
     """A broadcast, sent when the clock of its sender became `clock`."""
 
     __slots__ = ()
@@ -113,7 +113,7 @@ class Newtop(BroadcastEndpoint):
         to_self = self._everybody(to)
         mid = self._mid = self._mid + 1
         clock = self._told = self._v[self._i] = self._v[self._i] + 1
-        message = _new(Message, ("msg", clock, payload))
+        message = _new(NewtopMessage, ("msg", clock, payload))
         self._packets.extend([(name, message) for name in self.others])
         if to_self:
             self._deliver(self.me, mid, payload)
@@ -122,7 +122,7 @@ class Newtop(BroadcastEndpoint):
     def receive(self, source: str, packet: Packet) -> None:
         j = self._member(source)
         kind = packet.__class__
-        if kind is not Message and kind is not Null:
+        if kind is not NewtopMessage and kind is not Null:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of newtop")
         v = self._v
         clock = packet[1]
@@ -133,7 +133,7 @@ class Newtop(BroadcastEndpoint):
         v[j] = clock
         if clock > v[self._i]:
             v[self._i] = clock
-        if kind is Message:
+        if kind is NewtopMessage:
             self._counts[j] += 1
             heappush(self._held, (clock, j, self._counts[j], packet[2]))
         if self._held:
@@ -184,7 +184,7 @@ class Newtop(BroadcastEndpoint):
         A message that is held costs its clock, its number and its sender.
         """
         state = 2 * len(self.group) + 1 + 3 * len(self._held)
-        return Footprint(state, {"msg": Message.integers, "null": Null.integers})
+        return Footprint(state, {"msg": NewtopMessage.integers, "null": Null.integers})
 
     def _state(self) -> Hashable:
         held = frozenset(self._held)

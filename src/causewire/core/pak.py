@@ -92,12 +92,12 @@ from .endpoint import (
 )
 from .group import BroadcastEndpoint
 
-__all__ = ["Ack", "Message", "Pak", "PakCredit", "PakNak"]
+__all__ = ["Ack", "Pak", "PakCredit", "PakMessage", "PakNak"]
 
 _new = tuple.__new__
 
 
-class Message(Packet):
+class PakMessage(Packet):
     """A broadcast, and the vector time of its release, modulo k."""
 
     __slots__ = ()
@@ -232,7 +232,7 @@ class PakCredit(BroadcastEndpoint):
         i = self._i
         while self._buffer and self._gate(v[i] + 1) <= self._full:
             vt = tuple([count % self.k for count in v])
-            message = _new(Message, ("msg", vt, self._buffer.popleft()))
+            message = _new(PakMessage, ("msg", vt, self._buffer.popleft()))
             v[i] += 1
             self._packets.extend([(name, message) for name in self.others])
             if self.wr < self.ct:
@@ -267,7 +267,7 @@ class PakCredit(BroadcastEndpoint):
     def receive(self, source: str, packet: Packet) -> None:
         j = self._member(source)
         kind = packet.__class__
-        if kind is Message:
+        if kind is PakMessage:
             self._receive_message(j, packet)
         elif kind is Ack:
             self._receive_ack(j, packet[1])

@@ -52,9 +52,9 @@ from typing import Any, Self, TypeAlias
 
 from .endpoint import Blocked, Footprint, Packet, RemoteProtocolError, check_number
 from .group import GroupEndpoint
-from .held import Held
+from .held import HoldingBuffer
 
-__all__ = ["Matrix", "Message", "Rst"]
+__all__ = ["Matrix", "Rst", "RstMessage"]
 
 _new = tuple.__new__
 
@@ -63,7 +63,7 @@ Matrix: TypeAlias = tuple[Row, ...]
 """Rows are senders, columns destinations, both in the order of the group."""
 
 
-class Message(Packet):
+class RstMessage(Packet):
     """Message `mid` to `dests`, and what its sender knew just before."""
 
     __slots__ = ()
@@ -104,14 +104,14 @@ class Rst(GroupEndpoint):
         n = len(self.group)
         self._my_index = self.index[me]
         self._matrix: Matrix = ((0,) * n,) * n
-        self._held = Held()
+        self._held = HoldingBuffer()
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         names = self._members(to)
         mid = self._mid = self._mid + 1
         others = tuple(name for name in names if name != self.me)
         if others:
-            message = _new(Message, ("msg", mid, others, self._matrix, payload))
+            message = _new(RstMessage, ("msg", mid, others, self._matrix, payload))
             self._packets.extend([(name, message) for name in others])
             self._matrix = self._counted(self._matrix, self._my_index, message)
         if len(others) < len(names):
@@ -120,7 +120,7 @@ class Rst(GroupEndpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         k = self._member(source)
-        if packet.__class__ is not Message:
+        if packet.__class__ is not RstMessage:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of rst")
         if self._known(source, k, packet):
             return

@@ -62,7 +62,7 @@ from .endpoint import Blocked, Footprint, Note, Wait
 from .hybrid import HybridEndpoint, HybridPeer
 from .sliding import SlidingArray
 
-__all__ = ["Held", "Sps", "SpsPeer"]
+__all__ = ["BufferedMessage", "Sps", "SpsPeer"]
 
 
 class SpsPeer(HybridPeer):
@@ -81,7 +81,7 @@ class SpsPeer(HybridPeer):
         return twin
 
 
-class Held:
+class BufferedMessage:
     """A message in the buffer that is a multicast, or has not left."""
 
     __slots__ = ("lacks", "names", "per", "unsent")
@@ -96,8 +96,8 @@ class Held:
         self.lacks = 0
         """Receivers before this one, in `names`, are known to have acked it."""
 
-    def copy(self) -> Held:
-        twin = Held(self.names, self.unsent.copy(), self.per)
+    def copy(self) -> BufferedMessage:
+        twin = BufferedMessage(self.names, self.unsent.copy(), self.per)
         twin.lacks = self.lacks
         return twin
 
@@ -109,7 +109,7 @@ class Sps(HybridEndpoint[SpsPeer]):
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
-        self._buffer: SlidingArray[str | Held] = SlidingArray(first=1)
+        self._buffer: SlidingArray[str | BufferedMessage] = SlidingArray(first=1)
         self._waiting: set[str] = set()
         """Whom the oldest message lacks, if it is a multicast."""
         self._lacks: str | None = None
@@ -141,7 +141,7 @@ class Sps(HybridEndpoint[SpsPeer]):
                 self._u2 = mid + 1
                 flag = False
         if self._missing.at:
-            self._hold(mid, Held((to,), {to: None}, self._missing.next))
+            self._hold(mid, BufferedMessage((to,), {to: None}, self._missing.next))
             return mid
         buffer.at[mid] = to
         buffer.next = mid + 1
@@ -160,11 +160,11 @@ class Sps(HybridEndpoint[SpsPeer]):
         if self._buffer.first == mid:
             self._lacks = None
             self._waiting = set(names)
-        self._hold(mid, Held(names, dict.fromkeys(names), self._missing.next))
+        self._hold(mid, BufferedMessage(names, dict.fromkeys(names), self._missing.next))
         if self._buffer.first == mid and not names:
             self._buffer.remove()
 
-    def _hold(self, mid: int, held: Held) -> None:
+    def _hold(self, mid: int, held: BufferedMessage) -> None:
         """Put a message into the buffer, and let go what may leave of it at once."""
         self._buffer.add(held)
         if not self._held:
@@ -192,7 +192,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         k = max(self._m1, buffer.first)
         while k < end:
             held = buffer[k]
-            if isinstance(held, Held) and held.unsent:
+            if isinstance(held, BufferedMessage) and held.unsent:
                 if held.per > p1:
                     break
                 for name in tuple(held.unsent):
@@ -202,7 +202,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         k = max(k, self._m2)
         while k < end:
             held = buffer[k]
-            if isinstance(held, Held):
+            if isinstance(held, BufferedMessage):
                 if held.per > p2:
                     break
                 if oldest in held.unsent:
@@ -224,7 +224,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         self._p2 = p2
         return p2
 
-    def _let_go(self, mid: int, held: Held, to: str) -> None:
+    def _let_go(self, mid: int, held: BufferedMessage, to: str) -> None:
         """Release one copy of a message that was held."""
         del held.unsent[to]
         self._held -= 1
@@ -288,7 +288,7 @@ class Sps(HybridEndpoint[SpsPeer]):
             self._permit_all(held, mid)
         return not waiting
 
-    def _lacks_any(self, held: Held, mid: int) -> bool:
+    def _lacks_any(self, held: BufferedMessage, mid: int) -> bool:
         """Whether what becomes the oldest lacks anybody, and whom."""
         lacking = {n for n in held.names if self._peers[n].acked < mid}
         self._lacks = next(iter(lacking)) if len(lacking) == 1 else None
@@ -323,7 +323,7 @@ class Sps(HybridEndpoint[SpsPeer]):
             if permitted > peers[lacks].granted:
                 self._grant(lacks, permitted)
 
-    def _lacks_others(self, held: Held, mid: int) -> bool:
+    def _lacks_others(self, held: BufferedMessage, mid: int) -> bool:
         """Whether anybody but the one that the oldest message lacks is to ack it.
 
         Looks at each receiver once: acks are for ever, and `_lacks` does not
@@ -347,7 +347,7 @@ class Sps(HybridEndpoint[SpsPeer]):
     def blocked(self) -> list[Blocked]:
         here: list[Blocked] = []
         for mid, held in self._buffer.items():
-            if isinstance(held, Held):
+            if isinstance(held, BufferedMessage):
                 permits = [Wait("permit", *wait) for wait in sorted(self._waits(held.per).items())]
                 for name in held.unsent:
                     waits = tuple([wait for wait in permits if wait.peer != name])
@@ -381,7 +381,7 @@ class Sps(HybridEndpoint[SpsPeer]):
                 buffer.append((entry.names, unsent, waits))
         return (super().relative_state(note), note(self.me, self._buffer.first), tuple(buffer))
 
-    def _held_state(self, held: Held) -> Hashable:
+    def _held_state(self, held: BufferedMessage) -> Hashable:
         if not held.unsent:
             return held.names
         waits = frozenset(self._waits(held.per).items())
@@ -395,5 +395,5 @@ class Sps(HybridEndpoint[SpsPeer]):
         twin._waiting = self._waiting.copy()
         twin._buffer = buffer = self._buffer.copy()
         for mid, entry in self._buffer.items():
-            if isinstance(entry, Held):
+            if isinstance(entry, BufferedMessage):
                 buffer[mid] = entry.copy()

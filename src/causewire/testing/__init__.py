@@ -11,7 +11,7 @@ from .adversary import command, run, runs
 from .cases import Case, Reaction, load
 from .narrative import narrate
 from .network import Flying, Network
-from .oracle import Oracle, Violation
+from .oracle import Oracle, OracleViolation
 from .play import STUCK, WRONG, Outcome, Play, replay
 from .profiles import PROFILES, Profile
 from .promises import VARIANTS, admits, bearable
@@ -26,11 +26,11 @@ __all__ = [
     "Flying",
     "Network",
     "Oracle",
+    "OracleViolation",
     "Outcome",
     "Play",
     "Profile",
     "Reaction",
-    "Violation",
     "admits",
     "bearable",
     "command",

@@ -24,7 +24,7 @@ from .play import Outcome, Play
 from .profiles import PROFILES
 from .promises import needs_ticks, promised
 
-__all__ = ["Send", "Workload", "command", "random_workload", "run", "runs"]
+__all__ = ["RandomWorkload", "Send", "command", "random_workload", "run", "runs"]
 
 _GROUPS = [process_names(n) for n in range(9)]
 _SIZES = (2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 6, 7, 8)
@@ -40,7 +40,7 @@ class Send(NamedTuple):
     name: str
 
 
-class Workload(NamedTuple):
+class RandomWorkload(NamedTuple):
     """What the application does: a script in order, and reactions to deliveries."""
 
     processes: tuple[str, ...]
@@ -90,7 +90,7 @@ def command(protocol: str, profile: str, seed: int, options: Mapping[str, Any]) 
     return " ".join(["python -m causewire.testing", protocol, profile, str(seed), *extra])
 
 
-def random_workload(about: protocols.Protocol, rng: Random) -> Workload:
+def random_workload(about: protocols.Protocol, rng: Random) -> RandomWorkload:
     """A small workload of the kind that the protocol can carry."""
     random = rng.random
     n = _SIZES[int(random() * len(_SIZES))]
@@ -125,7 +125,7 @@ def random_workload(about: protocols.Protocol, rng: Random) -> Workload:
             reactions.append(Reaction(trigger, process, to, name))
         else:
             script.append(Send(process, to, name))
-    return Workload(processes, tuple(script), tuple(reactions))
+    return RandomWorkload(processes, tuple(script), tuple(reactions))
 
 
 def _advance(play: Play, steps: Iterator[None]) -> bool:
@@ -139,7 +139,7 @@ def _advance(play: Play, steps: Iterator[None]) -> bool:
     return False
 
 
-def _steps(play: Play, workload: Workload, rng: Random) -> Iterator[None]:
+def _steps(play: Play, workload: RandomWorkload, rng: Random) -> Iterator[None]:
     """Do one step after another; stops when there is nothing to do, or long after."""
     random = rng.random
     profile = play.profile

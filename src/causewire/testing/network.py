@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Self
 from .. import protocols
 from ..core.endpoint import Delivery, Endpoint, LocalProtocolError, Packet, destinations
 from ..core.errors import CausewireError
-from .oracle import Message, Oracle
+from .oracle import Oracle, SentMessage
 
 __all__ = ["Flying", "Network", "RestlessError"]
 
@@ -71,7 +71,7 @@ class Network:
         self.links: dict[tuple[str, str], list[Packet]] = {}
         """Everything that was ever put on each link (source, destination)."""
         self.oracle = Oracle()
-        self.react: Callable[[str, Message], None] | None = None
+        self.react: Callable[[str, SentMessage], None] | None = None
         """The application: called with the process and the message it delivered."""
         self._inside = inside
         self._lazy = lazy
@@ -111,7 +111,7 @@ class Network:
 
     def send(
         self, process: str, to: str | Collection[str], payload: Any = None, name: str = ""
-    ) -> Message:
+    ) -> SentMessage:
         """Causal send, by the endpoint of `process`."""
         endpoint = self.endpoints[process]
         mid = self._mids[process] + 1

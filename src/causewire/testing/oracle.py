@@ -28,10 +28,10 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
-__all__ = ["Event", "Message", "Oracle", "Violation"]
+__all__ = ["Event", "Oracle", "OracleViolation", "SentMessage"]
 
 
-class Message:
+class SentMessage:
     """A message that was sent, with its causal past at that moment."""
 
     __slots__ = ("bit", "mid", "name", "origin", "past", "payload", "to")
@@ -50,7 +50,7 @@ class Message:
         """The messages that happened before this one, as a set."""
 
     def __repr__(self) -> str:
-        return f"<Message {self.name}: {self.origin} to {', '.join(self.to)}>"
+        return f"<SentMessage {self.name}: {self.origin} to {', '.join(self.to)}>"
 
     def __str__(self) -> str:
         return self.name
@@ -61,10 +61,10 @@ class Event(NamedTuple):
 
     process: str
     kind: str
-    message: Message
+    message: SentMessage
 
 
-class Violation(NamedTuple):
+class OracleViolation(NamedTuple):
     """One way in which a run was wrong.
 
     `causal`        `message` was delivered at `process`, and `earlier`, which
@@ -78,8 +78,8 @@ class Violation(NamedTuple):
 
     kind: str
     process: str
-    message: Message
-    earlier: Message | None = None
+    message: SentMessage
+    earlier: SentMessage | None = None
 
     @property
     def fifo(self) -> bool:
@@ -93,11 +93,11 @@ class Oracle:
     __slots__ = ("_due", "_got", "_past", "history", "messages", "violations")
 
     def __init__(self) -> None:
-        self.messages: dict[tuple[str, int], Message] = {}
+        self.messages: dict[tuple[str, int], SentMessage] = {}
         """All that was sent, by origin and number, in the order of sending."""
         self.history: list[Event] = []
         """Everything that happened, in order."""
-        self.violations: list[Violation] = []
+        self.violations: list[OracleViolation] = []
         self._past: defaultdict[str, int] = defaultdict(int)
         """What happened before whatever a process sends next."""
         self._due: defaultdict[str, int] = defaultdict(int)
@@ -119,10 +119,10 @@ class Oracle:
 
     def sent(
         self, process: str, mid: int, to: Iterable[str], payload: Any = None, name: str = ""
-    ) -> Message:
+    ) -> SentMessage:
         """Process `process` sends its message `mid`; tell before it can be delivered."""
         bit = 1 << len(self.messages)
-        message = Message(process, mid, tuple(to), payload, name or f"{process}#{mid}", bit)
+        message = SentMessage(process, mid, tuple(to), payload, name or f"{process}#{mid}", bit)
         if self.messages.setdefault((process, mid), message) is not message:
             raise ValueError(f"{process} sent message {mid} before")
         message.past = self._past[process]
@@ -133,7 +133,7 @@ class Oracle:
         self.history.append(tuple.__new__(Event, (process, "send", message)))
         return message
 
-    def retract(self, message: Message) -> None:
+    def retract(self, message: SentMessage) -> None:
         """The last thing told, a send, was refused after all: it did not happen."""
         last = self.history.pop()
         if last.message is not message or last.kind != "send":
@@ -144,15 +144,17 @@ class Oracle:
         for destination in message.to:
             self._due[destination] &= ~message.bit
 
-    def delivered(self, process: str, origin: str, mid: int, payload: Any = None) -> Message | None:
+    def delivered(
+        self, process: str, origin: str, mid: int, payload: Any = None
+    ) -> SentMessage | None:
         """Process `process` delivers message `mid` of `origin`.
 
         Returns the message, or None if this delivery should not have been.
         """
         message = self.messages.get((origin, mid))
         if message is None:
-            ghost = Message(origin, mid, (), payload, f"{origin}#{mid}", 0)
-            self.violations.append(Violation("unsent", process, ghost))
+            ghost = SentMessage(origin, mid, (), payload, f"{origin}#{mid}", 0)
+            self.violations.append(OracleViolation("unsent", process, ghost))
             return None
         bit = message.bit
         got = self._got[process]
@@ -160,25 +162,26 @@ class Oracle:
         self.history.append(tuple.__new__(Event, (process, "deliver", message)))
         if got & bit or not due & bit:
             kind = "duplicate" if got & bit else "misaddressed"
-            self.violations.append(Violation(kind, process, message))
+            self.violations.append(OracleViolation(kind, process, message))
             return None
         overtaken = message.past & due & ~got
         if overtaken:
             self.violations.extend(
-                Violation("causal", process, message, earlier) for earlier in self._set(overtaken)
+                OracleViolation("causal", process, message, earlier)
+                for earlier in self._set(overtaken)
             )
         if payload is not message.payload and payload != message.payload:
-            self.violations.append(Violation("altered", process, message))
+            self.violations.append(OracleViolation("altered", process, message))
         self._got[process] = got | bit
         self._past[process] |= message.past | bit
         return message
 
     # -- what it is asked -----------------------------------------------------
 
-    def undelivered(self) -> list[Violation]:
+    def undelivered(self) -> list[OracleViolation]:
         """What is left to deliver: a violation each, if the run is over."""
         return [
-            Violation("undelivered", process, message)
+            OracleViolation("undelivered", process, message)
             for process, due in self._due.items()
             if due != self._got[process]
             for message in self._set(due & ~self._got[process])
@@ -195,7 +198,7 @@ class Oracle:
         n = len(self.messages)
         return n * (n - 1) // 2 - ordered
 
-    def chain(self, first: Message, second: Message) -> list[Message]:
+    def chain(self, first: SentMessage, second: SentMessage) -> list[SentMessage]:
         """A shortest chain from `first` to `second`, each happening before the next
         by clause (1) or (2) of the definition; empty if there is none."""
         paths = [[second]]
@@ -209,7 +212,7 @@ class Oracle:
                     paths.append([message, *path])
         return []
 
-    def explain(self, violation: Violation) -> str:
+    def explain(self, violation: OracleViolation) -> str:
         """What was wrong, and for causal order why, as sentences."""
         kind, process, message, earlier = violation
         if kind == "causal" and earlier is not None:
@@ -228,14 +231,14 @@ class Oracle:
             "undelivered": f"{process} never delivered {message} of {sender}",
         }[kind]
 
-    def _set(self, messages: int) -> Iterator[Message]:
+    def _set(self, messages: int) -> Iterator[SentMessage]:
         """The members of a set, in the order in which they were sent."""
         if messages:
             for message in self.messages.values():
                 if message.bit & messages:
                     yield message
 
-    def _direct(self, message: Message) -> Iterator[Message]:
+    def _direct(self, message: SentMessage) -> Iterator[SentMessage]:
         """What happened before `message` by (1) or (2), the first to happen first."""
         for process, kind, other in self.history:
             if process == message.origin:
@@ -243,7 +246,7 @@ class Oracle:
                     return
                 yield other
 
-    def _step(self, first: Message, second: Message) -> str:
+    def _step(self, first: SentMessage, second: SentMessage) -> str:
         """Why `first` happened before `second`, by clause (1) or (2)."""
         did = "sent" if first.origin == second.origin else "delivered"
         return f"{second.origin} {did} {first} before it sent {second}"

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from .cases import Action, Case, Reaction
 from .network import Network
-from .oracle import Message, Violation
+from .oracle import OracleViolation, SentMessage
 from .profiles import PROFILES, Profile
 
 __all__ = ["STUCK", "WRONG", "Outcome", "Play", "payload_of", "replay", "stage"]
@@ -95,7 +95,7 @@ class Play:
             twin.network.react = twin._react
         return twin
 
-    def _react(self, process: str, message: Message) -> None:
+    def _react(self, process: str, message: SentMessage) -> None:
         for reaction in self._reactions.get((message.name, process), ()):
             self.reacted += 1
             self.network.send(process, reaction.to, payload_of(reaction.name), reaction.name)
@@ -205,7 +205,7 @@ class Outcome:
     """How a run went.
 
     `kinds` names what went wrong, in the order of appearance: the kinds of
-    `Violation`, the class of an exception that an endpoint raised, `RestlessError`
+    `OracleViolation`, the class of an exception that an endpoint raised, `RestlessError`
     (it would not end), and `leftover` (some endpoint is not done, and never will be).
     """
 
@@ -213,7 +213,7 @@ class Outcome:
 
     def __init__(self, play: Play) -> None:
         self.play = play
-        violations: list[Violation] = play.network.oracle.violations
+        violations: list[OracleViolation] = play.network.oracle.violations
         if play.error is None:
             undelivered = play.network.oracle.undelivered()
             if undelivered:

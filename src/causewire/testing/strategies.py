@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from .. import protocols
-from .adversary import Send, Workload
+from .adversary import RandomWorkload, Send
 from .cases import Reaction, process_names
 from .play import Outcome, Play
 from .profiles import PROFILES, Profile
@@ -70,7 +70,7 @@ def workloads(
     max_processes: int = 8,
     max_messages: int = 12,
     **options: Any,
-) -> Workload:
+) -> RandomWorkload:
     """What the application does: messages sent, of its own accord or in reaction."""
     about = promised(protocol, options)
     processes = process_names(draw(st.integers(2, max_processes)))
@@ -90,7 +90,7 @@ def workloads(
             to = draw(destinations(about, processes, process))
             script.append(Send(process, to, name))
         sent.append((name, to))
-    return Workload(processes, tuple(script), tuple(reactions))
+    return RandomWorkload(processes, tuple(script), tuple(reactions))
 
 
 def moves(profile: Profile, *, max_size: int = 80) -> st.SearchStrategy[list[Move]]:

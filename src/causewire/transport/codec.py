@@ -20,24 +20,24 @@ from .varint import LARGEST, MalformedError, get, get_bytes, put
 __all__ = ["decode", "encode", "kinds"]
 
 _CYKAS: tuple[type[Packet], ...] = (cykas.Normal, cykas.Eager, cykas.Ack, cykas.Yct)
-_PAK: tuple[type[Packet], ...] = (pak.Message, pak.Ack)
-_HYBRID: tuple[type[Packet], ...] = (hybrid.Message, fifo.Ack, hybrid.Permit, hybrid.Ask)
+_PAK: tuple[type[Packet], ...] = (pak.PakMessage, pak.Ack)
+_HYBRID: tuple[type[Packet], ...] = (hybrid.HybridMessage, fifo.Ack, hybrid.Permit, hybrid.Ask)
 
 _KINDS: dict[str, tuple[type[Packet], ...]] = {
     "csps": _HYBRID,
     "sps": _HYBRID,
-    "fifo": (fifo.Message, fifo.Ack),
-    "mf": (mf.Message, mf.Ack),
+    "fifo": (fifo.FifoMessage, fifo.Ack),
+    "mf": (mf.MfMessage, mf.Ack),
     "cykas": _CYKAS,
     "cykas-as-printed": _CYKAS,
     "cykas-secret-sends": _CYKAS,
-    "rst": (rst.Message,),
-    "ks": (ks.Message,),
-    "newtop": (newtop.Message, newtop.Null),
+    "rst": (rst.RstMessage,),
+    "ks": (ks.KsMessage,),
+    "newtop": (newtop.NewtopMessage, newtop.Null),
     "pak": _PAK,
     "pak-credit": _PAK,
     "pak-nak": _PAK,
-    "bss": (bss.Message,),
+    "bss": (bss.BssMessage,),
     "unordered": (fifo.Datagram,),
 }
 

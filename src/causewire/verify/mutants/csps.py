@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...core.csps import Csps, Departure, Held
+from ...core.csps import BufferedRun, Csps, Departure
 from ...core.endpoint import Outgoing, Packet
 from ...core.fifo import Ack
-from ...core.hybrid import Message
+from ...core.hybrid import HybridMessage
 from .hybrid import EarlyPermitsDropped, PermitsIgnored, UpcallFirst
 from .table import Mutant
 
@@ -44,7 +44,7 @@ class CspsUnboundName(Csps):
 
     def receive(self, source: str, packet: Packet) -> None:
         peer = self._peers.get(source)
-        if peer is not None and isinstance(packet, Message) and packet[1] <= peer.delivered:
+        if peer is not None and isinstance(packet, HybridMessage) and packet[1] <= peer.delivered:
             raise NameError("name 'b' is not defined")
         super().receive(source, packet)
 
@@ -58,9 +58,9 @@ class CspsOnePid(Csps):
         packets = super().take_packets()
         pids: dict[int, int] = {}
         for k, (to, packet) in enumerate(packets):
-            if packet.__class__ is Message:
+            if packet.__class__ is HybridMessage:
                 mid, pid, payload, per = packet[1:]
-                packets[k] = (to, Message(mid, pids.setdefault(mid, pid), payload, per))
+                packets[k] = (to, HybridMessage(mid, pids.setdefault(mid, pid), payload, per))
         return packets
 
 
@@ -89,7 +89,7 @@ class CspsMulticastUnflagged(Csps):
 
     __slots__ = ()
 
-    def _release(self, held: Held) -> None:
+    def _release(self, held: BufferedRun) -> None:
         if self._oldest == held.mid:
             for peer in held.peers:
                 peer.granted = held.mid
@@ -101,7 +101,7 @@ class CspsPermitBeforeAcks(Csps):
 
     __slots__ = ()
 
-    def _release(self, held: Held) -> None:
+    def _release(self, held: BufferedRun) -> None:
         super()._release(held)
         self._permit_oldest()
 

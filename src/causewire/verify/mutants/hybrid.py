@@ -6,13 +6,13 @@ from abc import abstractmethod
 from typing import Any
 
 from ...core.endpoint import Outgoing, Packet
-from ...core.hybrid import HybridEndpoint, HybridPeer, Message, Permit
+from ...core.hybrid import HybridEndpoint, HybridMessage, HybridPeer, Permit
 
 __all__ = ["EarlyPermitsDropped", "FlagsDropped", "PermitsIgnored", "UpcallFirst"]
 
 
 def _unflagged(message: Packet) -> Packet:
-    return Message(message[1], message[2], message[3], False)
+    return HybridMessage(message[1], message[2], message[3], False)
 
 
 class FlagsDropped(HybridEndpoint[Any]):
@@ -27,7 +27,7 @@ class FlagsDropped(HybridEndpoint[Any]):
     def take_packets(self) -> list[Outgoing]:
         return [
             (to, _unflagged(packet))
-            if packet.__class__ is Message and self._drops(to, packet[1])
+            if packet.__class__ is HybridMessage and self._drops(to, packet[1])
             else (to, packet)
             for to, packet in super().take_packets()
         ]

@@ -66,7 +66,7 @@ class RstDestsMissing(Rst):
 
     def _counted(self, matrix: Matrix, k: int, message: Packet) -> Matrix:
         if k != self._my_index:
-            message = rst.Message(message[1], (self.me,), *message[3:])
+            message = rst.RstMessage(message[1], (self.me,), *message[3:])
         return super()._counted(matrix, k, message)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ...core.endpoint import Outgoing, Packet
 from ...core.hybrid import Permit
-from ...core.sps import Held, Sps, SpsPeer
+from ...core.sps import BufferedMessage, Sps, SpsPeer
 from .hybrid import EarlyPermitsDropped, FlagsDropped, PermitsIgnored, UpcallFirst
 from .table import Mutant
 
@@ -77,7 +77,7 @@ class SpsOwnCopyOnly(_WrongU2):
 
     __slots__ = ()
 
-    def _lacks_others(self, held: Held, mid: int) -> bool:
+    def _lacks_others(self, held: BufferedMessage, mid: int) -> bool:
         own = held.names.index(self._lacks) if self._lacks in held.names else len(held.names)
         return any(self._peers[name].acked < mid for name in held.names[:own])
 
