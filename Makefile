@@ -5,26 +5,32 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 FUZZ_SECONDS ?= 60
+LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml
 
-.PHONY: help demo test test-spark lint docs bench verified soak fuzz clean
+.PHONY: help demo test test-quick test-spark coverage lint lock docs bench measurements verified soak fuzz clean
 help:
-	@echo "make demo    see causality break, hold, and why"
-	@echo "make test    the tests, in minutes"
-	@echo "make test-spark  the part of them that runs on Spark"
-	@echo "make lint    ruff, mypy --strict, import directions"
-	@echo "make docs    the documentation as a site, out/site/index.html"
-	@echo "make bench   the benchmarks, as ratios"
-	@echo "make verified    every model check of docs/verification.md again (hours of CPU time)"
-	@echo "make soak    100,000 seeded runs for every protocol (minutes on two cores)"
-	@echo "make fuzz    100,000 random traces against the brute-force check; every decoder"
-	@echo "             with Atheris, for FUZZ_SECONDS=60 each"
+	@echo "make demo        see a causal violation happen, see it prevented, and read why"
+	@echo "make test        run all tests"
+	@echo "make test-quick  run the tests that take less than a quarter of a second each"
+	@echo "make test-spark  run the tests that need Spark"
+	@echo "make coverage    run all tests and write out/coverage/index.html"
+	@echo "make lint        run ruff, mypy --strict and import-linter"
+	@echo "make docs        build the documentation site, out/site/index.html"
+	@echo "make bench       run the benchmarks"
+	@echo "make measurements  run the benchmarks and write docs/measurements (on an idle machine)"
+	@echo "make verified    repeat every model check of docs/verification.md (hours of CPU time)"
+	@echo "make soak        run 100,000 seeded runs of every protocol (minutes on two cores)"
+	@echo "make fuzz        compare the check with brute force on 100,000 random traces, then"
+	@echo "                 run Atheris on every decoder for FUZZ_SECONDS=60 each"
+	@echo "make lock        pin the dependencies again, with hashes"
+	@echo "make clean       remove the environment and everything that was built"
 
-# The environment: from the lock file, which pins every version.
+# The environment comes from the lock file, which pins every version by its hash.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "causewire needs Python 3.11 or newer: make PYTHON=python3.11 ..." >&2; exit 2; }
+	  || { echo "Causewire needs Python 3.11 or newer; choose one with: make PYTHON=python3.11 ..." >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -34,6 +40,16 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --ignore=tests/pipeline
 	$(BIN)/python -m pytest -q tests/pipeline
+
+test-quick: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto -m "not slow" --ignore=tests/pipeline
+
+coverage: $(STAMP)
+	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest -q --ignore=tests/pipeline
+	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest -q tests/pipeline
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet --directory out/coverage
+	$(BIN)/coverage report --format total
 
 # One process for all of these: they share a Spark session.
 test-spark: $(STAMP)
@@ -45,8 +61,13 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+lock: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOCK) --all-extras --group dev -o requirements.lock
+	$(LOCK) --group docs -o requirements-docs.lock
+
 docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "see out/site/index.html"
 
