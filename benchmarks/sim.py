@@ -204,7 +204,7 @@ from causewire.sim import Config, simulate
 processes, messages = map(int, sys.argv[1:])
 config = Config.from_dict({
     "protocol": "sps",
-    "processes": {"count": processes, "think": {"kind": "uniform", "low": 0, "high": "200ms"}},
+    "processes": {"count": processes, "think": {"kind": "uniform", "low": "0ms", "high": "200ms"}},
     "messages": messages,
     "workload": {"kind": "uniform", "correspondents": 8},
 })

@@ -96,7 +96,7 @@ def test_simulate_with_the_flags_of_the_contract(causewire: CommandLine, here: P
 
 
 def test_latency_and_jitter_bound_what_a_packet_takes(causewire: CommandLine) -> None:
-    causewire("simulate --messages 300 --latency 2 --jitter 3ms --trace run.jsonl")
+    causewire("simulate --messages 300 --latency 2ms --jitter 3ms --trace run.jsonl")
     left = {}
     taken = []
     for event in open_trace("run.jsonl").events():

@@ -89,7 +89,7 @@ def test_a_known_run() -> None:
         processes={
             "count": 5,
             "think": {"kind": "exponential", "mean": "4ms"},
-            "handling": {"kind": "uniform", "low": 0, "high": "1ms"},
+            "handling": {"kind": "uniform", "low": "0ms", "high": "1ms"},
             "jobs": {"length": {"kind": "normal", "mean": "9ms", "deviation": "2ms"}},
         },
         messages=200,

@@ -82,7 +82,7 @@ def test_a_partition_loses_what_would_arrive_while_it_lasts() -> None:
 
 
 def test_a_partition_leaves_alone_who_is_on_no_side() -> None:
-    partition = {"kind": "partition", "at": 0, "sides": [["p0"], ["p2"]]}
+    partition = {"kind": "partition", "at": "0ns", "sides": [["p0"], ["p2"]]}
     summary, judge = stream([partition], processes={"count": 3, "think": "10ms"}, messages=10)
     assert summary.lost == 0
     assert len(judge.of("deliver")) == 10
@@ -113,7 +113,7 @@ def test_a_crash_in_one_direction() -> None:
         "retransmission": "20ms",
         "network": {"latency": "1ms"},
     }
-    crash = {"kind": "crash", "at": 0, "links": [["p0", "p1"]], "oneway": True}
+    crash = {"kind": "crash", "at": "0ns", "links": [["p0", "p1"]], "oneway": True}
     summary, judge = play(**settings, faults=[crash])
     assert summary.deliveries == 1, "the request goes through"
     assert len(judge.of("ack_receive")) == 0, "and its ack does not"
@@ -148,8 +148,8 @@ def test_slow_concerns_what_leaves_while_it_lasts() -> None:
 
 def test_a_fault_can_be_ended_by_its_name_alone() -> None:
     faults = [
-        {"kind": "hold", "at": 0, "name": "one", "links": [[0, 1]]},
-        {"kind": "hold", "at": 0, "name": "two", "processes": [1]},
+        {"kind": "hold", "at": "0ns", "name": "one", "links": [[0, 1]]},
+        {"kind": "hold", "at": "0ns", "name": "two", "processes": [1]},
         {"kind": "release", "at": "20ms", "name": "one"},
         {"kind": "release", "at": "40ms", "name": "two"},
     ]
@@ -193,7 +193,7 @@ def test_faults_are_in_the_trace_where_they_strike() -> None:
 
 
 def test_a_fault_comes_before_what_it_does() -> None:
-    _, judge = stream([{"kind": "hold", "at": 0}, {"kind": "release", "at": "60ms"}])
+    _, judge = stream([{"kind": "hold", "at": "0ns"}, {"kind": "release", "at": "60ms"}])
     at_p1 = [row.kind for row in judge.rows if row.process == "p1"]
     assert at_p1[:3] == ["fault_hold", "fault_release", "receive"]
     _, judge = stream([{"kind": "crash", "at": "50ms", "oneway": True, "links": [[0, 1]]}])
@@ -251,7 +251,7 @@ def test_what_is_healed_in_time_is_no_excuse() -> None:
 
 def test_a_protocol_that_gets_stuck_has_no_excuse() -> None:
     summary, judge = play(
-        protocol="cykas-as-printed", processes={"count": 2, "think": 0}, messages=20
+        protocol="cykas-as-printed", processes={"count": 2, "think": "0ns"}, messages=20
     )
     assert summary.undelivered.copies == judge.undelivered > 0
     assert not summary.undelivered.unavoidable
@@ -261,10 +261,10 @@ def test_a_protocol_that_gets_stuck_has_no_excuse() -> None:
 def test_a_fault_elsewhere_is_no_excuse_either() -> None:
     summary, _ = play(
         protocol="cykas-as-printed",
-        processes={"count": 4, "think": 0},
+        processes={"count": 4, "think": "0ns"},
         messages=40,
         workload={"kind": "groups", "members": [["p0", "p1"]]},
-        faults=[{"kind": "hold", "at": 0, "links": [["p2", "p3"]]}],
+        faults=[{"kind": "hold", "at": "0ns", "links": [["p2", "p3"]]}],
     )
     assert not summary.undelivered.unavoidable
 

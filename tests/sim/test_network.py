@@ -91,7 +91,7 @@ def test_a_lost_packet_has_used_the_uplink() -> None:
 
 def test_a_copy_travels_by_itself() -> None:
     draws = iter([0.0, 0.1, 0.5])
-    latency = {"kind": "uniform", "low": 0, "high": 9}
+    latency = {"kind": "uniform", "low": "0ns", "high": "9ns"}
     wire = Wire(draws=lambda: next(draws), latency=latency, duplicate=0.2)
     wire.put(0, 0, 1, 1)
     assert wire.run() == [(0, 1), (5, 1)]
@@ -99,7 +99,7 @@ def test_a_copy_travels_by_itself() -> None:
 
 
 def test_packets_overtake_each_other_unless_channels_are_fifo() -> None:
-    latency = {"kind": "uniform", "low": 0, "high": 99}
+    latency = {"kind": "uniform", "low": "0ns", "high": "99ns"}
     for fifo, order in ((False, [(10, 2), (90, 1)]), (True, [(90, 1), (90, 2)])):
         draws = iter([0.9, 0.1])
         wire = Wire(draws=lambda draws=draws: next(draws), fifo=fifo, latency=latency)
@@ -109,7 +109,7 @@ def test_packets_overtake_each_other_unless_channels_are_fifo() -> None:
 
 
 def test_fifo_is_about_one_link_at_a_time() -> None:
-    latency = {"kind": "uniform", "low": 0, "high": 99}
+    latency = {"kind": "uniform", "low": "0ns", "high": "99ns"}
     draws = iter([0.9, 0.1, 0.2])
     wire = Wire(draws=lambda: next(draws), fifo=True, latency=latency)
     wire.put(0, 0, 1, 1)
@@ -127,7 +127,8 @@ def test_reordering_delays_a_share_of_the_packets() -> None:
 
 
 def test_regions() -> None:
-    regions = Regions(names=("eu", "us"), matrix=((1, 50), (70, 2)), place={"p0": "us"})  # type: ignore[arg-type]
+    matrix = tuple(tuple(map(Constant, row)) for row in ((1, 50), (70, 2)))
+    regions = Regions(names=("eu", "us"), matrix=matrix, place={"p0": "us"})
     assert regions.places(["p0", "p1", "p2", "p3"]) == [1, 1, 0, 1]
     wire = Wire(latency=regions)
     wire.put(0, 0, 1, 1)
@@ -193,7 +194,7 @@ def test_weighing_does_not_depend_on_a_trace() -> None:
 def test_a_slow_uplink_is_not_flooded_with_retransmissions() -> None:
     summary, _ = play(
         protocol="csps",
-        processes={"count": 4, "think": 0},
+        processes={"count": 4, "think": "0ns"},
         messages=200,
         network={"latency": "1ms", "bandwidth": "20kB/s", "loss": 0.02},
     )

@@ -16,7 +16,7 @@ def ping(messages: int = 2, **processes: Any) -> tuple[Summary, Judge]:
     """A client and a server, over a network that takes a millisecond."""
     return play(
         protocol="unordered",
-        processes={"count": 2, "think": 0} | processes,
+        processes={"count": 2, "think": "0ns"} | processes,
         messages=messages,
         workload="request-reply",
         network={"latency": "1ms"},
@@ -47,7 +47,7 @@ def test_handling_takes_its_time_before_the_reaction() -> None:
 def test_messages_are_handled_one_after_another() -> None:
     _, judge = play(
         protocol="unordered",
-        processes={"count": 5, "think": 0, "handling": "5ms"},
+        processes={"count": 5, "think": "0ns", "handling": "5ms"},
         messages=8,
         workload="request-reply",
         network={"latency": "1ms"},
@@ -89,7 +89,7 @@ def test_jobs(blocking: bool) -> None:
     jobs = {"share": 1, "length": "50ms", "blocking": blocking}
     summary, judge = play(
         protocol="unordered",
-        processes={"count": 4, "think": 0, "handling": "2ms", "jobs": jobs},
+        processes={"count": 4, "think": "0ns", "handling": "2ms", "jobs": jobs},
         messages=6,
         workload="request-reply",
         network={"latency": "1ms"},

@@ -65,11 +65,11 @@ def timeline(random: Random, protocol: protocols.Protocol) -> list[dict[str, Any
         if kind == "partition":
             where = {"sides": 2}
         factor = {"factor": random.choice([0.1, 3, 20])} if kind == "slow" else {}
-        faults.append({"kind": kind, "at": at, "name": f"f{number}"} | where | factor)
+        faults.append({"kind": kind, "at": f"{at}ns", "name": f"f{number}"} | where | factor)
         if random.random() < 0.85:
             end = "release" if kind == "hold" else "heal"
             over = at + random.randint(0, 200) * MS
-            faults.append({"kind": end, "at": over, "name": f"f{number}"})
+            faults.append({"kind": end, "at": f"{over}ns", "name": f"f{number}"})
     return faults
 
 
@@ -79,12 +79,12 @@ def system(seed: int) -> dict[str, Any]:
     broadcasts = ["broadcast", "unpaced-broadcast"]
     workload = random.choice([*WORKLOADS] if protocol.unicast else broadcasts)
     processes: dict[str, Any] = {
-        "think": random.choice([0, "1ms", "10ms", {"kind": "exponential", "mean": "10ms"}])
+        "think": random.choice(["0ms", "1ms", "10ms", {"kind": "exponential", "mean": "10ms"}])
     }
     if workload != "microservices":
         processes["count"] = random.randint(4, 8)
     if random.random() < 0.3:
-        processes["handling"] = {"kind": "uniform", "low": 0, "high": "3ms"}
+        processes["handling"] = {"kind": "uniform", "low": "0ms", "high": "3ms"}
     if random.random() < 0.3:
         length = random.choice(["20ms", {"kind": "normal", "mean": "20ms", "deviation": "9ms"}])
         blocking = random.random() < 0.5

@@ -180,7 +180,7 @@ def test_zeros_that_were_not_added() -> None:
 def peak(messages: int) -> int:
     config = Config(
         protocol="sps",
-        processes=Processes(count=8, think={"kind": "uniform", "low": 0, "high": "60ms"}),  # type: ignore[arg-type]
+        processes=Processes(count=8, think={"kind": "uniform", "low": "0ms", "high": "60ms"}),  # type: ignore[arg-type]
         workload=workloads.Uniform(correspondents=3),
         messages=messages,
     )

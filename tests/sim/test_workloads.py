@@ -252,7 +252,7 @@ def test_between_two_processes_everything_is_a_broadcast() -> None:
     ("protocol", "settings", "says"),
     [
         ("rst", {"network": {"loss": 0.1}}, "rst bears no loss"),
-        ("rst", {"faults": [{"kind": "crash", "at": 5}]}, "rst bears no loss .a crash"),
+        ("rst", {"faults": [{"kind": "crash", "at": "5ns"}]}, "rst bears no loss .a crash"),
         ("unordered", {"network": {"duplicate": 0.1}}, "unordered bears no duplication"),
         ("pak", {"network": {"fifo": False}, "workload": "broadcast"}, "pak needs FIFO channels"),
     ],

@@ -42,11 +42,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def to_json(protocol: Protocol) -> dict[str, Any]:
-    """Everything about a protocol but its class, as plain values."""
+    """Return the properties of a protocol as plain values."""
     return {
-        field.name: value
+        field.name: getattr(protocol, field.name)
         for field in dataclasses.fields(protocol)
-        if not isinstance(value := getattr(protocol, field.name), type)
+        if field.name not in ("endpoint", "option_effects", "chosen")
     }
 
 

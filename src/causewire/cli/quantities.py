@@ -1,22 +1,24 @@
-"""Quantities as people type them."""
+"""Durations in arguments of commands."""
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
-
+from ..durations import DurationError, parse_duration
 from .errors import CommandError
 
 __all__ = ["nanoseconds"]
 
-_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.ASCII)
-
 
 def nanoseconds(text: str, what: str) -> int:
-    """A duration: 250us, 5ms, 1.5s; a number alone is milliseconds."""
-    match = _DURATION.fullmatch(text.strip())
-    unit = _UNITS.get(match[2] or "ms") if match else None
-    if match is None or unit is None:
-        raise CommandError(f"{what} takes a duration such as 250us, 5ms or 1.5s, not {text!r}")
-    return round(Fraction(match[1]) * unit)
+    """Return the duration that an argument gives, in nanoseconds.
+
+    Args:
+        text: A number with a unit, such as 250us, 5ms or 1.5s.
+        what: The argument's name, for the error.
+
+    Raises:
+        CommandError: The text is not a duration, or has no unit.
+    """
+    try:
+        return parse_duration(text)
+    except DurationError as error:
+        raise CommandError(f"{what}: {error}") from None

@@ -11,7 +11,7 @@ import argparse
 import tomllib
 from typing import Any
 
-from ..sim import Config, SimulationError, Summary, Times, simulate
+from ..sim import Config, Constant, SimulationError, Summary, Times, Uniform, simulate
 from ..sim.workloads import KINDS
 from ..trace import TraceError, TraceWriter, open_writer
 from .errors import CommandError
@@ -28,8 +28,8 @@ examples:
   causewire simulate --config system.toml --seed 8 --json
   causewire simulate --workload replay --set workload.trace='"run.parquet"'
 
-Durations are 250us, 5ms, 1.5s; a number alone is milliseconds. Without --latency and --jitter a
-packet takes 1 to 9 ms. The same arguments and seed give the same trace, byte for byte.
+Durations have a unit: 250us, 5ms, 1.5s. Without --latency and --jitter a packet takes 1 to
+9 ms. The same arguments and seed give the same trace, byte for byte.
 """
 
 
@@ -172,10 +172,10 @@ def _assign(settings: dict[str, Any], assignment: str) -> None:
 
 def _latency(latency: str | None, jitter: str | None) -> Any:
     """From `latency` up to `latency` + `jitter`, evenly."""
-    least = nanoseconds(latency or "1ms", "--latency")
+    low = nanoseconds(latency or "1ms", "--latency")
     if jitter is None:
-        return least
-    return {"kind": "uniform", "low": least, "high": least + nanoseconds(jitter, "--jitter")}
+        return Constant(low)
+    return Uniform(low, low + nanoseconds(jitter, "--jitter"))
 
 
 # -- the summary in words ----------------------------------------------------------------

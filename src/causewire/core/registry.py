@@ -68,11 +68,13 @@ class Protocol:
     control_messages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     """Names of the keyword arguments that the endpoint class takes."""
+    option_effects: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    """Properties that change when an option is set: (option, ((property, value), ...))."""
     chosen: tuple[tuple[str, Any], ...] = ()
     """Values of options, in the order of their names (`with_options`)."""
 
     def with_options(self, **options: Any) -> Self:
-        """Return this protocol with options chosen.
+        """Return this protocol with options chosen, and with the properties it then has.
 
         Raises:
             LocalProtocolError: The protocol has no such option.
@@ -83,8 +85,16 @@ class Protocol:
             raise LocalProtocolError(
                 f"{self.name} has no option {', '.join(unknown)}; its options are: {known}"
             )
-        chosen = dict(self.chosen) | options
-        return replace(self, chosen=tuple(sorted(chosen.items()))) if options else self
+        if not options:
+            return self
+        changed = {
+            name: value
+            for option, effects in self.option_effects
+            if options.get(option)
+            for name, value in effects
+        }
+        chosen = tuple(sorted((dict(self.chosen) | options).items()))
+        return replace(self, chosen=chosen, **changed)
 
 
 _CYKAS: dict[str, Any] = {
@@ -167,6 +177,16 @@ TABLE: tuple[Protocol, ...] = (
         in_transit="1 per sender",
         control_messages=("ack",),
         options=("fifo",),
+        option_effects=(
+            (
+                "fifo",
+                (
+                    ("needs_fifo", True),
+                    ("tolerates_loss", False),
+                    ("tolerates_duplication", False),
+                ),
+            ),
+        ),
     ),
     Protocol(
         name="cykas",
@@ -232,6 +252,10 @@ TABLE: tuple[Protocol, ...] = (
         noncausal_latency="0",
         in_transit="unlimited",
         options=("hardware_multicast", "complement", "broadcast"),
+        option_effects=(
+            ("complement", (("fixed_group", True),)),
+            ("broadcast", (("unicast", False), ("multicast", False), ("fixed_group", True))),
+        ),
     ),
     Protocol(
         name="newtop",

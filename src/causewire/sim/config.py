@@ -22,11 +22,12 @@ from typing import Any, ClassVar
 
 from .. import protocols
 from ..core.endpoint import Endpoint, LocalProtocolError
+from ..protocols import Protocol
 from .errors import SimulationError
 from .faults import Fault, Timeline, fault
 from .network import Network, Regions
 from .process import Processes
-from .settings import Settings, by, duration, flag, integer, many, one_of, optional, text
+from .settings import Settings, by, flag, integer, many, one_of, optional, optional_duration, text
 from .sizes import Sizes
 from .workloads import Uniform, Workload, workload
 
@@ -36,7 +37,9 @@ MILLISECOND = 10**6
 SECOND = 10**9
 
 
-def _protocol(value: Any, what: str) -> str:
+def _protocol(value: Any, what: str) -> str | Protocol:
+    if isinstance(value, Protocol):
+        return value
     try:
         return protocols.describe(text(value, what)).name
     except LocalProtocolError as error:
@@ -67,9 +70,10 @@ class Config(Settings):
     """A run: which protocol, who talks to whom, over what, and what goes wrong."""
 
     label: ClassVar[str] = "run"
-    protocol: str = field(metadata=by(_protocol))
+    protocol: str | Protocol = field(metadata=by(_protocol))
+    """The name of a protocol, or a `Protocol` (which may be of your own making)."""
     options: Mapping[str, Any] = field(default_factory=dict, metadata=by(_options))
-    """The protocol's own options, by name."""
+    """Options of the protocol, by name."""
     workload: Workload = field(default=Uniform(), metadata=by(_workload))
     processes: Processes = field(default=Processes(), metadata=by(_processes))
     messages: int | None = field(default=None, metadata=by(optional(integer(0))))
@@ -77,14 +81,14 @@ class Config(Settings):
     network: Network = field(default=Network(), metadata=by(one_of(Network)))
     sizes: Sizes = field(default=Sizes(), metadata=by(one_of(Sizes)))
     faults: tuple[Fault, ...] = field(default=(), metadata=by(many(fault)))
-    retransmission: int | None = field(default=None, metadata=by(optional(duration)))
+    retransmission: int | None = field(default=None, metadata=by(optional_duration))
     """The period of `retransmit`, and the age at which a message is sent again.
 
     If not given, four times what a packet may be expected to take.
     """
     patience: int = field(default=64, metadata=by(integer(1)))
     """Periods without a send, a delivery or a fault after which nothing is sent again."""
-    until: int | None = field(default=None, metadata=by(optional(duration)))
+    until: int | None = field(default=None, metadata=by(optional_duration))
     """End the run at this time, whatever is left to do."""
     seed: int = field(default=0, metadata=by(integer(0)))
     allow_worse_network: bool = field(default=False, metadata=by(flag))
@@ -111,6 +115,15 @@ class Config(Settings):
         self._can_carry()
         self._network_is_good_enough()
 
+    @property
+    def about(self) -> Protocol:
+        """The protocol with its options, and the properties that it has with them."""
+        return protocols.describe(self.protocol).with_options(**self.options)
+
+    def group(self) -> tuple[str, ...] | None:
+        """Return the members of the group, or None if the protocol needs no fixed group."""
+        return self.names() if self.about.fixed_group else None
+
     def names(self) -> tuple[str, ...]:
         """The processes of the run, in order."""
         own = self.workload.own_names()
@@ -126,7 +139,7 @@ class Config(Settings):
     def fifo(self) -> bool:
         """Whether channels are FIFO: as set, or else as the protocol needs."""
         if self.network.fifo is None:
-            return protocols.describe(self.protocol).needs_fifo
+            return self.about.needs_fifo
         return self.network.fifo
 
     def period(self) -> int:
@@ -148,7 +161,7 @@ class Config(Settings):
         again. The periodic block of the others is there for another reason
         (Newtop's null messages), if it does anything.
         """
-        protocol = protocols.describe(self.protocol)
+        protocol = self.about
         if protocol.tolerates_loss:
             return self.network.loss > 0 or any(fault.cuts for fault in self.faults)
         return protocol.endpoint.retransmit is not Endpoint.retransmit
@@ -156,9 +169,8 @@ class Config(Settings):
     def _everything_exists(self) -> None:
         """Refuse options, processes and faults that are not there."""
         names = self.names()
-        group = names if protocols.describe(self.protocol).fixed_group else None
         try:
-            protocols.create(self.protocol, names[0], group, **self.options)
+            protocols.create(self.about, names[0], self.group())
         except (LocalProtocolError, TypeError, ValueError) as error:
             raise SimulationError(f"run.options: {error}") from None
         Timeline(self.faults, names)
@@ -167,7 +179,7 @@ class Config(Settings):
 
     def _can_carry(self) -> None:
         """Refuse a workload whose messages the protocol has no way to send."""
-        protocol = protocols.describe(self.protocol)
+        protocol = self.about
         names = self.names()
         everybody = len(names) - 1
         for reach in self.workload.reach(names):
@@ -177,7 +189,7 @@ class Config(Settings):
                 continue
             can = "only broadcasts" if not protocol.unicast else "has no multicast"
             raise SimulationError(
-                f"{self.protocol} {can}, and cannot carry the {self.workload.kind} workload "
+                f"{protocol.name} {can}, and cannot carry the {self.workload.kind} workload "
                 f"(messages to {reach} of {everybody} others)"
             )
 
@@ -185,7 +197,7 @@ class Config(Settings):
         """Refuse a network that is worse than what the protocol claims to bear."""
         if self.allow_worse_network:
             return
-        protocol = protocols.describe(self.protocol)
+        protocol = self.about
         problem = None
         if not protocol.tolerates_loss:
             if self.network.loss:
@@ -197,4 +209,4 @@ class Config(Settings):
         if protocol.needs_fifo and self.network.fifo is False:
             problem = "needs FIFO channels (network.fifo = false)"
         if problem:
-            raise SimulationError(f"{self.protocol} {problem}; allow_worse_network lets it run")
+            raise SimulationError(f"{protocol.name} {problem}; allow_worse_network lets it run")

@@ -53,7 +53,7 @@ def simulate(
     """
     simulation = Simulation(config)
     if trace is not None:
-        simulation.record(trace, run or f"{config.protocol}-{config.workload.kind}-{config.seed}")
+        simulation.record(trace, run or f"{config.about.name}-{config.workload.kind}-{config.seed}")
     return simulation.run(progress)
 
 
@@ -100,10 +100,10 @@ class Simulation(Stage):
         self._cut_short = False
         self._last_fault = 0
 
-        group = self.names if protocols.describe(config.protocol).fixed_group else None
+        group = config.group()
         self.processes = []
         for i, name in enumerate(self.names):
-            endpoint = protocols.create(config.protocol, name, group, **config.options)
+            endpoint = protocols.create(config.about, name, group)
             self.processes.append(Process(i, name, endpoint))
             endpoint.on_delivery = partial(self._delivered, self.processes[i])
         self._by_name = {p.name: p for p in self.processes}
@@ -309,7 +309,7 @@ class Simulation(Stage):
             control += 0 if shape.payload else shape.count
             metadata += 0 if shape.varies else shape.count * shape.fixed
         return Summary(
-            protocol=config.protocol,
+            protocol=config.about.name,
             workload=config.workload.kind,
             processes=len(self.processes),
             seed=config.seed,

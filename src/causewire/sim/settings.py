@@ -6,7 +6,8 @@ takes either form: `Network(latency=Constant(5_000_000))` and
 `{"latency": "5ms"}` end up the same. A reader checks as well, so there is one
 place for each rule, and whatever exists is valid.
 
-    duration    nanoseconds, or "5ms", "1.5s", "250us", "10ns", "2min"
+    duration    "5ms", "1.5s", "250us", "10ns", "2min"; in Python also an integer, which
+                is nanoseconds. A file has to give the unit
     data_size   bytes, or "4kB", "1MB", "64KiB"
     data_rate   bytes a second, or "50kB/s", "1MB/s", "10Mbit/s"
 
@@ -21,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeVar
 
+from ..durations import DurationError, format_duration, parse_duration
 from .errors import SimulationError
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "number",
     "one_of",
     "optional",
+    "optional_duration",
     "text",
 ]
 
@@ -82,25 +85,38 @@ class Settings:
             needed = field.default is field.default_factory is dataclasses.MISSING
             if needed and field.name not in data:
                 raise SimulationError(f"{cls.label} needs {field.name!r}")
+            if field.metadata["read"] in (duration, optional_duration) and field.name in data:
+                _needs_unit(data[field.name], f"{cls.label}.{field.name}")
         return cls(**data)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, from which `from_dict` makes it again."""
+    def to_dict(self, *, in_nanoseconds: bool = False) -> dict[str, Any]:
+        """Return the settings as plain values, from which `from_dict` makes them again.
+
+        Args:
+            in_nanoseconds: Give durations as numbers of nanoseconds, to compute
+                with them. `from_dict` refuses those.
+        """
         kind = getattr(self, "kind", None)
         data: dict[str, Any] = {} if kind is None else {"kind": kind}
         for field in dataclasses.fields(self):
-            if field.init:
-                data[field.name] = _plain(getattr(self, field.name))
+            if not field.init:
+                continue
+            value = getattr(self, field.name)
+            timed = field.metadata["read"] in (duration, optional_duration)
+            if timed and value is not None and not in_nanoseconds:
+                data[field.name] = format_duration(value)
+            else:
+                data[field.name] = _plain(value, in_nanoseconds)
         return data
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, in_nanoseconds: bool) -> Any:
     if isinstance(value, Settings):
-        return value.to_dict()
+        return value.to_dict(in_nanoseconds=in_nanoseconds)
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, in_nanoseconds) for item in value]
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, in_nanoseconds) for key, item in value.items()}
     return value
 
 
@@ -209,7 +225,6 @@ def one_of(*classes: type[Settings]) -> Reader[Any]:
 
 # -- readers of quantities -----------------------------------------------------
 
-_DURATIONS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 _SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _RATES = {f"{unit}/s": Fraction(n) for unit, n in _SIZES.items()} | {
     f"{unit}/s": Fraction(n, 8) for unit, n in (("kbit", 10**3), ("Mbit", 10**6), ("Gbit", 10**9))
@@ -218,7 +233,7 @@ _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)\s*")
 
 
 def _quantity(value: Any, what: str, units: Mapping[str, int | Fraction], base: str) -> int:
-    """A whole number of the base unit, from an integer or a string with a unit."""
+    """Return a whole number of the base unit, from an integer or a string with a unit."""
     if type(value) is int and value >= 0:
         return value
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
@@ -231,17 +246,34 @@ def _quantity(value: Any, what: str, units: Mapping[str, int | Fraction], base: 
 
 
 def duration(value: Any, what: str) -> int:
-    """Nanoseconds."""
-    return _quantity(value, what, _DURATIONS, "nanoseconds from 0 upward")
+    """Return nanoseconds, from a string with a unit or from an integer in Python code."""
+    if type(value) is int and value >= 0:
+        return value
+    try:
+        return parse_duration(value)
+    except DurationError as error:
+        raise SimulationError(f"{what}: {error}") from None
+
+
+optional_duration: Reader[int | None] = optional(duration)
+
+
+def _needs_unit(value: Any, what: str) -> None:
+    """Refuse a duration in a file or on the command line that has no unit."""
+    if value is not None and not isinstance(value, str):
+        try:
+            parse_duration(value)
+        except DurationError as error:
+            raise SimulationError(f"{what}: {error}") from None
 
 
 def data_size(value: Any, what: str) -> int:
-    """Bytes."""
+    """Return bytes, at least 0."""
     return _quantity(value, what, _SIZES, "bytes from 0 upward")
 
 
 def data_rate(value: Any, what: str) -> int:
-    """Bytes a second, at least one."""
+    """Return bytes a second, at least one."""
     bytes_a_second = _quantity(value, what, _RATES, "bytes a second")
     if bytes_a_second < 1:
         raise _refuse(what, "at least one byte a second", value)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import frexp, ldexp
 from typing import Any, ClassVar
 
+from ..durations import DurationError, parse_duration
 from .errors import SimulationError
 from .settings import Settings, by, duration, number, one_of
 
@@ -175,8 +176,11 @@ _read = one_of(Constant, Uniform, Exponential, Normal, LogNormal)
 
 
 def span(value: Any, what: str) -> Time:
-    """Read a length of time: a `Time`, a table with its kind, or one fixed duration."""
-    if isinstance(value, int | str):
-        return Constant(duration(value, what))
+    """Return a length of time: a `Time`, a table with its kind, or one fixed duration."""
+    if isinstance(value, int | float | str):
+        try:
+            return Constant(parse_duration(value))
+        except DurationError as error:
+            raise SimulationError(f"{what}: {error}") from None
     drawn: Time = _read(value, what)
     return drawn

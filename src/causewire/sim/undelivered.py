@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .. import protocols
 from .config import Config
 from .network import Carrier
 from .process import Process
@@ -34,7 +33,7 @@ def explain(
     copies = tally.copies - tally.deliveries
     if not copies:
         return None
-    protocol = protocols.describe(config.protocol)
+    protocol = config.about
     reasons = []
     if cut_short:
         reasons.append(f"the run was ended at {config.until} ns")

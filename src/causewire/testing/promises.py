@@ -8,7 +8,6 @@ must keep its promises, and what it may fail in all the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from .. import protocols
@@ -30,14 +29,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 
 def promised(protocol: str, options: Mapping[str, Any]) -> protocols.Protocol:
     """What holds of a protocol with these options, as some options change it."""
-    about = protocols.describe(protocol)
-    if protocol == "mf" and options.get("fifo"):
-        return replace(about, needs_fifo=True, tolerates_loss=False, tolerates_duplication=False)
-    if protocol == "ks" and options.get("broadcast"):
-        return replace(about, unicast=False, multicast=False, fixed_group=True)
-    if protocol == "ks" and options.get("complement"):
-        return replace(about, fixed_group=True)
-    return about
+    return protocols.describe(protocol).with_options(**options)
 
 
 def bearable(protocol: str, **options: Any) -> list[Profile]:

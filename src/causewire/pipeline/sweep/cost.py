@@ -35,7 +35,7 @@ def seconds(config: Config) -> float:
     """The estimate for one run on one core."""
     names = config.names()
     copies = config.number_of_messages() * max(config.workload.reach(names), default=1)
-    family = config.protocol.partition("-")[0]
+    family = config.about.name.partition("-")[0]
     each = _COPY.get(family, _copy)(len(names))
     return _START + copies * each * 1e-6
 

@@ -284,18 +284,17 @@ def _run(grid: Grid, point: Mapping[str, Any]) -> Run:
             raise SimulationError("messages and messages_per_process exclude each other")
         messages = per_process * len(config.names())
         config = Config.from_dict(_nested({**settings, "messages": messages}))
-    plain = config.to_dict()
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(config.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     digest = sha256(text.encode()).hexdigest()[:16]
-    parameters = _parameters(plain)
+    parameters = _parameters(config.to_dict(in_nanoseconds=True))
     parameters |= {
-        "protocol": config.protocol,
+        "protocol": config.about.name,
         "workload": config.workload.kind,
         "processes": len(config.names()),
         "messages": config.number_of_messages(),
         "seed": config.seed,
     }
-    name = f"{config.protocol}-s{config.seed}-{digest}"
+    name = f"{config.about.name}-s{config.seed}-{digest}"
     return Run(name, grid.name, text, parameters, seconds(config))
 
 
