@@ -5,12 +5,12 @@
     speed       thousand states a second and core, in plain Python and compiled, with
                 tables that are filled already; what it takes to fill them is beside it
                 (`fill`: seconds, `calls` of an endpoint), as it is done once for all
-                workloads that share them. The published model checker of the Cykas
+                programs that share them. The published model checker of the Cykas
                 paper did about 90 thousand for each of its threads.
     reductions  states and transitions of a search as it is by default, and with one
                 reduction less, and how many times more that is. `commuting`, which is
                 not used by default, counts the unreduced search without marks that it
-                needs first; `symmetry` is about the number of workloads.
+                needs first; `symmetry` is about the number of programs.
     memory      bytes for each state, plain and compiled, tables not counted
 
 One core; the best of several repetitions counts, of CPU time, not of the clock on the
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from causewire.verify import Setup, Workload, parse, unicasts, up_to_renaming
+from causewire.verify import Program, Setup, parse, unicasts, up_to_renaming
 from causewire.verify.compiled import explore_compiled
 from causewire.verify.ghost import Marked, Plain
 from causewire.verify.library import Library
@@ -58,12 +58,12 @@ class Switches(NamedTuple):
     commuting: bool = False
 
 
-def staged(protocol: str, workload: Workload, switches: Switches) -> tuple[Machine, Library]:
+def staged(protocol: str, program: Program, switches: Switches) -> tuple[Machine, Library]:
     """A machine with tables of its own."""
-    setup = Setup(protocol, len(workload))
+    setup = Setup(protocol, len(program))
     stage = Stage(setup, merge_reactions=switches.merge, forget=switches.forget)
-    ghost = Marked(len(workload))
-    return Machine(stage, workload, ghost, "marked", prune=switches.prune), Library(stage.post)
+    ghost = Marked(len(program))
+    return Machine(stage, program, ghost, "marked", prune=switches.prune), Library(stage.post)
 
 
 def timed(search: Callable[[], Exploration], repetitions: int) -> tuple[Exploration, float]:
@@ -92,17 +92,17 @@ def speed(repetitions: int) -> None:
         )
 
 
-def size(protocol: str, workload: Workload, switches: Switches) -> tuple[int, int]:
+def size(protocol: str, program: Program, switches: Switches) -> tuple[int, int]:
     """States and transitions of all searches that are needed."""
-    machine, library = staged(protocol, workload, switches)
+    machine, library = staged(protocol, program, switches)
     if not switches.commuting:
         seen = explore_compiled(machine, library)
         return seen.states, seen.transitions
-    plain = Machine(machine.stage, workload, Plain(), "plain")
+    plain = Machine(machine.stage, program, Plain(), "plain")
     first = explore(plain)
     rule = Commuting(plain.actors, plain.reached(), machine.actors)
     reduced = Machine(
-        machine.stage, workload, machine.ghost, "marked", eager=rule, prune=switches.prune
+        machine.stage, program, machine.ghost, "marked", eager=rule, prune=switches.prune
     )
     seen = explore_compiled(reduced, library)
     return first.states + seen.states, first.transitions + seen.transitions

@@ -25,9 +25,9 @@ from typing import Any
 
 UNICAST = ("mf", "cykas", "csps", "sps", "rst", "ks")
 PERMITS = ("csps", "sps")
-EXAMPLE_3 = "--workload '0>1+2; 1>@1 2; 2>1'"
-EXAMPLE_4 = "--processes 4 --workload '0>1+2+3; 1>@1 2+3; 2>@1 3; 3>'"
-PROGRAMS = "--workload mf-first --workload mf-second --workload mf-third"
+EXAMPLE_3 = "--program '0>1+2; 1>@1 2; 2>1'"
+EXAMPLE_4 = "--processes 4 --program '0>1+2+3; 1>@1 2+3; 2>@1 3; 3>'"
+PROGRAMS = "--program mf-first --program mf-second --program mf-third"
 
 RUNS: list[tuple[tuple[str, ...], str]] = [
     (UNICAST, "--messages 3"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from causewire.check import check
 from causewire.cli import main, verify
-from causewire.verify import MUTANTS, jobs
+from causewire.verify import MUTANTS, Checker
 
 from .command_line import CommandLine
 
@@ -33,8 +34,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_holds_holds(causewire: CommandLine, protocol: str) -> None:
     done = causewire(SMALL, f"--protocol {protocol} --messages 2,1,0")
     assert (done.status, done.err) == (0, "")
-    assert "8 of 8 workloads" in done.out
-    assert "HOLDS in every run of every workload" in done.out
+    assert "8 of 8 programs" in done.out
+    assert "HOLDS in every run of every program" in done.out
 
 
 @pytest.mark.parametrize("protocol", ["bss", "pak", "newtop"])
@@ -77,7 +78,7 @@ def test_the_published_check_is_named_beside_ours(
 def test_a_counterexample_is_told(causewire: CommandLine) -> None:
     done = causewire(SMALL, "--protocol fifo --workload '0>2,1; 1>2; 2>'")
     assert done.status == 1
-    assert "VIOLATED (causal order) in 1 of 1 workload looked at" in done.out
+    assert "VIOLATED (causal order) in 1 of 1 program looked at" in done.out
     assert "5. p2 gets msg p1:1" in done.out
     assert "so p0:1 happened before p1:1, but p2 delivered p1:1 first" in done.out
 
@@ -123,17 +124,17 @@ def test_the_verdict_does_not_depend_on_how(
     assert told["example"]["length"] == 4
 
 
-def test_without_symmetry_there_are_more_workloads(causewire: CommandLine) -> None:
-    for reductions, workloads in (("symmetry", 2), ("none", 8)):
+def test_without_symmetry_there_are_more_programs(causewire: CommandLine) -> None:
+    for reductions, programs in (("symmetry", 2), ("none", 8)):
         how = f"--messages 1 --reductions {reductions} --json"
-        assert causewire(SMALL, "--protocol mf", how).json["workloads"] == workloads
+        assert causewire(SMALL, "--protocol mf", how).json["workloads"] == programs
 
 
 def test_random_walks(causewire: CommandLine) -> None:
     walks = "--search walk --walks 200 --seed 3"
     done = causewire(SMALL, "--protocol mf --messages 2,1,0", walks)
     assert done.status == 0
-    assert "no violation in 200 random runs of each workload" in done.out
+    assert "no violation in 200 random runs of each program" in done.out
     done = causewire(SMALL, "--protocol fifo --messages 2", walks)
     assert done.status == 1
     assert "VIOLATED" in done.out
@@ -173,6 +174,17 @@ def test_options_of_a_protocol(causewire: CommandLine) -> None:
     assert done.status == 1  # footnote 4 of Mattern and Fünfrocken, on channels that reorder
 
 
+def test_a_protocol_value_of_a_module(causewire: CommandLine, elsewhere: Path) -> None:
+    (elsewhere / "hasty.py").write_text(
+        "from causewire.core.fifo import Unordered\n"
+        "from causewire.protocols import Protocol\n"
+        "HASTY = Protocol(name='hasty', endpoint=Unordered)\n"
+    )
+    done = causewire(SMALL, "--protocol hasty:HASTY --program '0>1,1; 1>'")
+    assert done.status == 1
+    assert "hasty, any order, program 0>1,1; 1>" in done.out
+
+
 # -- checkpoints ----------------------------------------------------------------------------
 
 
@@ -180,17 +192,17 @@ def test_interrupted_work_goes_on(
     causewire: CommandLine, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = causewire(SMALL, "--protocol mf --messages 2 --json").json
-    check_unit = jobs.check_unit
+    check = Checker.check
     calls = []
 
-    def interrupted(*args: object) -> object:
+    def interrupted(*args: Any) -> object:
         calls.append(args)
         if len(calls) == 5:
             raise KeyboardInterrupt
-        return check_unit(*args)
+        return check(*args)
 
     request = "--protocol mf --messages 2 --json --checkpoint work.jsonl"
-    monkeypatch.setattr(jobs, "check_unit", interrupted)
+    monkeypatch.setattr(Checker, "check", interrupted)
     assert causewire(SMALL, request).status == 130
     monkeypatch.undo()
     monkeypatch.chdir(elsewhere)
@@ -266,7 +278,7 @@ BAD = {
     "--protocol mf --messages 1,2": "does not fit 3 processes",
     "--protocol mf --messages=-1": "does not fit 3 processes",
     "--protocol mf --messages 0": "does not fit 3 processes",
-    "--protocol mf --workload nonsense": "part 0 of a workload must start with '0>'",
+    "--protocol mf --workload nonsense": "part 0 of a program must start with '0>'",
     "--protocol mf --workload '0>7; 1>'": "process 0 sends to [7], and not all are there",
     "--protocol mf --workload '0>x; 1>'": "is no send",
     "--protocol mf --workload '0>1; 1>' --workload '0>1; 1>; 2>'": "same number of processes",
@@ -292,6 +304,10 @@ BAD = {
     "--protocol mf --checkpoint nowhere/work": "there is no directory nowhere",
     "--protocol mf --checkpoint text.txt": "text.txt: not a checkpoint",
     "--protocol fifo --trace run.txt --workload '0>2,1; 1>2; 2>'": "run.txt",
+    "--protocol no_such_module:X": "No module named 'no_such_module'",
+    "--protocol json:X": "has no attribute 'X'",
+    "--protocol json:dumps": "not a Protocol",
+    "--protocol mf --option speed=3": "mf has no option speed",
     "--protocol rst --starvation": "Rst does not implement relative_state",
     "--protocol nope --starvation": "there is no protocol 'nope'",
     "--protocol mf --starvation --senders 3": "--senders must be from 1 to 2, not 3",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from causewire.pipeline.verify import check_units
 from causewire.verify import (
-    How,
+    SearchOptions,
     Setup,
     Summary,
     Unit,
@@ -28,8 +28,8 @@ def numbers(summary: Summary) -> tuple[int, ...]:
 
 def test_workloads_are_spread(spark: SparkSession) -> None:
     setup = Setup("csps", 3)
-    workloads = up_to_renaming(unicasts(3, 1))
-    units = [Unit(setup, workload, How(engine="python")) for workload in workloads]
+    programs = up_to_renaming(unicasts(3, 1))
+    units = [Unit(setup, program, SearchOptions(engine="python")) for program in programs]
     there = run_units(units, elsewhere=partial(check_units, spark))
     here = run_units(units, workers=1)
     assert numbers(there) == numbers(here)
@@ -38,9 +38,9 @@ def test_workloads_are_spread(spark: SparkSession) -> None:
 
 
 def test_choices_of_the_marked_message_are_spread(spark: SparkSession) -> None:
-    """The same workload, once for each message that may be overtaken."""
-    workload = parse("0>2,1; 1>2; 2>")
-    units = with_m1(Unit(Setup("fifo", 3), workload, How(engine="python")))
+    """The same program, once for each message that may be overtaken."""
+    program = parse("0>2,1; 1>2; 2>")
+    units = with_m1(Unit(Setup("fifo", 3), program, SearchOptions(engine="python")))
     summary = run_units(units, elsewhere=partial(check_units, spark), keep_going=True)
     assert summary.done == 3
     assert summary.violating == 1

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from causewire import protocols
-from causewire.verify import MUTANTS, PROPERTIES, Network, Setup, Workload, parse
+from causewire.verify import MUTANTS, PROPERTIES, NetworkModel, Program, Setup, parse
 from causewire.verify.ghost import Ghost, History, Marked, Past, Plain
 from causewire.verify.machine import Machine, Stage
 from causewire.verify.reduction import Commuting
@@ -17,26 +17,26 @@ class System(NamedTuple):
     """Something small enough to be searched in every way there is."""
 
     setup: Setup
-    workload: Workload
+    program: Program
 
     def __str__(self) -> str:
-        return self.setup.protocol
+        return self.setup.name
 
     @property
     def messages(self) -> int:
-        return max(len(program) for program in self.workload)
+        return max(len(sends) for sends in self.program)
 
 
 UNICASTS = ("0>2,1; 1>2; 2>", "0>1,1; 1>0")
 MULTICASTS = ("0>1+2; 1>2; 2>", "0>1,1+2; 1>2; 2>")
 BROADCASTS = ("0>1+2; 1>0+2; 2>", "0>1+2,1+2; 1>0+2; 2>")
-FAULTS = Network(loss=1, duplicates=1, rounds=3)
+FAULTS = NetworkModel(loss=1, duplicates=1, rounds=3)
 
 
 def _registered() -> Iterator[System]:
     for name in protocols.names():
         protocol = protocols.describe(name)
-        network = Network(
+        network = NetworkModel(
             fifo=protocol.needs_fifo,
             rounds=2 if protocol.control_messages == ("null",) else 0,
         )
@@ -44,16 +44,16 @@ def _registered() -> Iterator[System]:
         if protocol.unicast and protocol.multicast:
             texts += MULTICASTS
         for text in texts:
-            workload = parse(text)
-            yield System(Setup(name, len(workload), network), workload)
+            program = parse(text)
+            yield System(Setup(name, len(program), network), program)
         if protocol.tolerates_loss and protocol.unicast:
             yield System(Setup(name, 2, FAULTS), parse("0>1,1; 1>"))
 
 
 def _mutants() -> Iterator[System]:
     for mutant in MUTANTS.values():
-        workload = parse(mutant.workload)
-        yield System(Setup(mutant.name, len(workload), Network(**mutant.network)), workload)
+        program = parse(mutant.program)
+        yield System(Setup(mutant.protocol, len(program), NetworkModel(**mutant.network)), program)
 
 
 REGISTERED = list(_registered())
@@ -66,7 +66,7 @@ def unreduced(
 ) -> Machine:
     """The system with tables of its own, and with no reduction at all."""
     stage = Stage(system.setup, merge_reactions=merge, forget=False, judged=judged)
-    return Machine(stage, system.workload, ghost, "tagged")
+    return Machine(stage, system.program, ghost, "tagged")
 
 
 def reduced(
@@ -76,11 +76,11 @@ def reduced(
     stage = Stage(system.setup, judged=judged)
     rule = None
     if system.setup.network.reliable:
-        plain = Machine(stage, system.workload, Plain(), "plain")
+        plain = Machine(stage, system.program, Plain(), "plain")
         assert explore(plain, keep_going=True).complete
-        tagged = stage.actors(system.workload, ghost, "tagged")
+        tagged = stage.actors(system.program, ghost, "tagged")
         rule = Commuting(plain.actors, plain.reached(), tagged)
-    return Machine(stage, system.workload, ghost, "tagged", eager=rule, prune=True), rule
+    return Machine(stage, system.program, ghost, "tagged", eager=rule, prune=True), rule
 
 
 def marked(system: System) -> Marked:

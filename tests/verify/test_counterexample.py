@@ -19,11 +19,12 @@ from causewire.trace import open_trace, write_trace
 from causewire.verify import (
     MUTANTS,
     Counterexample,
-    How,
-    Network,
+    NetworkModel,
+    SearchOptions,
     Setup,
     Unit,
     check_unit,
+    find,
     parse,
 )
 from causewire.verify.counterexample import Step
@@ -34,21 +35,22 @@ AS_PRINTED = "0>2,1,2,1,2; 1>; 2>1"
 
 
 @cache
-def found_in(protocol: str, workload: str, kind: str | None = None) -> Counterexample:
-    """The shortest counterexample of a protocol in a workload."""
+def found_in(protocol: str, program: str, kind: str | None = None) -> Counterexample:
+    """The shortest counterexample of a protocol in a program."""
     mutant = MUTANTS.get(protocol)
-    programs = parse(workload)
-    setup = Setup(protocol, len(programs), Network(**mutant.network) if mutant else Network())
-    how = How(engine="python")
+    network = NetworkModel(**mutant.network) if mutant else NetworkModel()
+    parsed = parse(program)
+    setup = Setup(find(protocol), len(parsed), network)
+    how = SearchOptions(engine="python")
     if kind is not None:
         how = replace(how, properties=(kind,))
-    violation = check_unit(Unit(setup, programs, how)).violation
+    violation = check_unit(Unit(setup, parsed, how)).violation
     assert violation is not None
     return violation.counterexample(setup)
 
 
 def of_mutant(name: str) -> Counterexample:
-    return found_in(name, MUTANTS[name].workload)
+    return found_in(name, MUTANTS[name].program)
 
 
 WHY = (
@@ -61,7 +63,7 @@ WHY = (
 
 def test_words_tell_the_run_step_by_step() -> None:
     assert of_mutant("csps-permits-ignored").words().splitlines() == [
-        "csps-permits-ignored, any order, workload 0>2,1; 1>2; 2>",
+        "csps-permits-ignored, any order, program 0>2,1; 1>2; 2>",
         "   1. p0 sends p0:1 to p2, msg p0:1 (pid=0, per=False) leaves for p2",
         "   2. p0 sends p0:2 to p1, msg p0:2 (pid=0, per=True) leaves for p1",
         "   3. p1 gets msg p0:2 (pid=0, per=True) from p0, delivers p0:2, ack (mid=2) to p0",
@@ -97,9 +99,9 @@ def test_a_duplicate_is_told() -> None:
 
 
 def test_losses_and_rounds_are_told() -> None:
-    workload = parse("0>1; 1>")
-    setup = Setup("unordered", 2, Network(loss=1))
-    violation = check_unit(Unit(setup, workload, How(engine="python"))).violation
+    program = parse("0>1; 1>")
+    setup = Setup("unordered", 2, NetworkModel(loss=1))
+    violation = check_unit(Unit(setup, program, SearchOptions(engine="python"))).violation
     assert violation is not None
     found = violation.counterexample(setup)
     assert "msg p0:1 from p0 to p1 is lost" in found.lines()
@@ -139,7 +141,9 @@ def test_what_comes_again_is_another_kind_of_row() -> None:
     assert again == ["send", "release", "receive", "deliver", "duplicate", "deliver"]
     lost = Step("lose", 1, 0, None, ())
     steps = [Step("send", 0, -1, None, (0,)), lost, Step("round", -1, -1, None, ())]
-    run = Counterexample(Setup("csps", 2, Network(loss=1)), parse("0>1; 1>"), steps, "undelivered")
+    run = Counterexample(
+        Setup("csps", 2, NetworkModel(loss=1)), parse("0>1; 1>"), steps, "undelivered"
+    )
     assert [event.kind for event in run.events()] == ["send", "release", "drop", "retransmit"]
     assert [event.process for event in run.events()] == ["p0"] * 4
     assert run.lines()[1:] == [
@@ -174,18 +178,18 @@ def test_the_test_fails_with_the_mistake_and_passes_without(
     mutant = MUTANTS[name]
     [test] = functions_of(regression_test(of_mutant(name)))
     test()
-    broken = replace(protocols.describe(mutant.of), endpoint=mutant.endpoint)
+    broken = replace(mutant.protocol, name=mutant.of)
     monkeypatch.setitem(protocols._known, mutant.of, broken)
     with pytest.raises(AssertionError):
         test()
 
 
 @pytest.mark.parametrize(
-    ("protocol", "workload", "repaired"),
+    ("protocol", "program", "repaired"),
     [("cykas-as-printed", AS_PRINTED, "cykas"), ("fifo", "0>2,1; 1>2; 2>", "csps")],
 )
-def test_a_known_bad_must_go_on_failing(protocol: str, workload: str, repaired: str) -> None:
-    found = found_in(protocol, workload, "causal order")
+def test_a_known_bad_must_go_on_failing(protocol: str, program: str, repaired: str) -> None:
+    found = found_in(protocol, program, "causal order")
     text = regression_test(found)
     [test] = functions_of(text)
     test()

@@ -13,14 +13,15 @@ from causewire.verify import (
     MUTANTS,
     PROPERTIES,
     Counterexample,
-    How,
-    Network,
+    NetworkModel,
+    SearchOptions,
     Setup,
     Unit,
     check_unit,
+    find,
     parse,
 )
-from causewire.verify.lasso import look
+from causewire.verify.lasso import find_starvation
 
 PAGE = Path(__file__).parents[2] / "docs" / "counterexamples.md"
 
@@ -62,12 +63,12 @@ HEAD = """\
 
 What `causewire verify` finds in protocols that are wrong: the known-bads of the registry, and
 *mutants*, protocols with one mistake of the papers put back in (`causewire.verify.MUTANTS`). Each
-is a shortest run in the workload that is named with it, and each can be had again, as words, as a
+is a shortest run in the program that is named with it, and each can be had again, as words, as a
 trace, as a picture or as a test, by
 
     causewire verify --protocol NAME [--trace run.jsonl] [--draw run.svg] [--regression test_run.py]
 
-In the same workloads nothing is found in the protocols without the mistake
+In the same programs nothing is found in the protocols without the mistake
 (`tests/verify/test_mutants.py`). This page is compared with what is found by
 `tests/verify/test_counterexamples_page.py`. Numbers of errata are those that the modules of the
 core cite; [verification.md](verification.md) tells what all this means.
@@ -78,12 +79,12 @@ that a permit will follow; a `yct` is the permit of Cykas.
 
 
 def found_in(
-    protocol: str, workload: str, network: Network, properties: tuple[str, ...]
+    protocol: str, program: str, network: NetworkModel, properties: tuple[str, ...]
 ) -> Counterexample:
-    programs = parse(workload)
-    setup = Setup(protocol, len(programs), network)
-    how = How(engine="python", properties=properties)
-    violation = check_unit(Unit(setup, programs, how)).violation
+    parsed = parse(program)
+    setup = Setup(find(protocol), len(parsed), network)
+    how = SearchOptions(engine="python", properties=properties)
+    violation = check_unit(Unit(setup, parsed, how)).violation
     assert violation is not None, protocol
     return violation.counterexample(setup)
 
@@ -97,15 +98,15 @@ def section(title: str, what: str, found: Counterexample) -> str:
 def sections() -> Iterator[str]:
     yield HEAD
     yield "## Known-bads\n"
-    for name, what, workload, properties in KNOWN_BAD:
-        yield section(f"`{name}`", what, found_in(name, workload, Network(), properties))
+    for name, what, program, properties in KNOWN_BAD:
+        yield section(f"`{name}`", what, found_in(name, program, NetworkModel(), properties))
     yield "## Mutants\n"
     for mutant in MUTANTS.values():
-        found = found_in(mutant.name, mutant.workload, Network(**mutant.network), PROPERTIES)
+        found = found_in(mutant.name, mutant.program, NetworkModel(**mutant.network), PROPERTIES)
         what = mutant.mistake + (f" (ERRATA {mutant.erratum})" if mutant.erratum else "")
         yield section(f"`{mutant.name}`", what, found)
     yield "## Starvation\n"
-    lasso = look("cykas").lasso
+    lasso = find_starvation("cykas").lasso
     assert lasso is not None
     story = "\n".join(lasso.words())
     yield (

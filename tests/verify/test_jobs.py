@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from causewire.verify import (
+    Checker,
     Checkpoint,
     CheckpointError,
-    How,
     Result,
+    SearchOptions,
     Setup,
     Summary,
     Unit,
@@ -20,13 +21,12 @@ from causewire.verify import (
     unicasts,
     up_to_renaming,
 )
-from causewire.verify import jobs as jobs_module
 
 
-def units_of(protocol: str, messages: int = 1, how: How | None = None) -> list[Unit]:
+def units_of(protocol: str, messages: int = 1, how: SearchOptions | None = None) -> list[Unit]:
     setup = Setup(protocol, 3)
     chosen = up_to_renaming(unicasts(3, messages))
-    return [Unit(setup, workload, how or How(engine="python")) for workload in chosen]
+    return [Unit(setup, program, how or SearchOptions(engine="python")) for program in chosen]
 
 
 def numbers(summary: Summary) -> tuple[int, ...]:
@@ -64,16 +64,17 @@ class StoppedError(Exception):
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, number: int) -> list[Unit]:
-    """Make the check stop, as if interrupted, after so many units; returns what was done."""
+    """Make the check stop, as if interrupted, after `number` units; return those done."""
     done: list[Unit] = []
+    whole = Checker.check
 
-    def check(unit: Unit, watch: object = None) -> Result:
+    def check(self: Checker, unit: Unit, watch: object = None) -> Result:
         if len(done) == number:
             raise StoppedError
         done.append(unit)
-        return check_unit(unit)
+        return whole(self, unit)
 
-    monkeypatch.setattr(jobs_module, "check_unit", check)
+    monkeypatch.setattr(Checker, "check", check)
     return done
 
 
@@ -91,13 +92,13 @@ def test_an_interrupted_check_goes_on_where_it_stopped(
         done = stop_after(patch, 100)
         summary = run_units(units, workers=1, checkpoint=Checkpoint(path, units))
     assert summary.resumed == 5
-    assert [unit.workload for unit in done] == [unit.workload for unit in units[5:]]
+    assert [unit.program for unit in done] == [unit.program for unit in units[5:]]
     assert numbers(summary) == numbers(whole)
     assert summary.passed
 
 
 def test_a_line_cut_short_is_done_again(tmp_path: Path) -> None:
-    units = units_of("mf")
+    units = units_of("mf", 2)
     path = tmp_path / "check.jsonl"
     run_units(units, workers=1, checkpoint=Checkpoint(path, units))
     text = path.read_text()
@@ -115,23 +116,26 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="another check"):
         Checkpoint(path, units_of("csps"))
     with pytest.raises(CheckpointError, match="another check"):
-        Checkpoint(path, [replace(unit, how=How(properties=("FIFO order",))) for unit in units])
+        Checkpoint(
+            path,
+            [replace(unit, options=SearchOptions(properties=("FIFO order",))) for unit in units],
+        )
     before = path.read_bytes()
     path.write_text("nonsense\n")
     with pytest.raises(CheckpointError, match="not a checkpoint"):
         Checkpoint(path, units)
     path.write_bytes(before)
-    Checkpoint(path, [replace(unit, how=How(memory=1 << 20)) for unit in units])
+    Checkpoint(path, [replace(unit, options=SearchOptions(memory=1 << 20)) for unit in units])
 
 
 def test_a_unit_that_was_not_looked_at_to_the_end_is_not_done(tmp_path: Path) -> None:
     """More memory the next time, and it is done then."""
     path = tmp_path / "check.jsonl"
-    small = units_of("csps", 2, How(engine="python", memory=1 << 18))[:2]
+    small = units_of("csps", 2, SearchOptions(engine="python", memory=1 << 18))[:2]
     summary = run_units(small, workers=1, checkpoint=Checkpoint(path, small))
     assert not summary.complete
     assert not summary.passed
-    ample = [replace(unit, how=How(engine="python")) for unit in small]
+    ample = [replace(unit, options=SearchOptions(engine="python")) for unit in small]
     summary = run_units(ample, workers=1, checkpoint=Checkpoint(path, ample))
     assert summary.resumed == 0
     assert summary.complete

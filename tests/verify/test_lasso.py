@@ -10,14 +10,14 @@ import pytest
 from causewire.core.cykas import Cykas
 from causewire.core.endpoint import LocalProtocolError
 from causewire.verify.cycle import Need, components, cycle_through
-from causewire.verify.endless import VICTIM, Endless, Turn
-from causewire.verify.lasso import Lasso, Result, look, rounds_of
-from causewire.verify.setup import Network, Setup
+from causewire.verify.endless import VICTIM, EndlessSystem, Turn
+from causewire.verify.lasso import Lasso, StarvationResult, find_starvation, rounds_of
+from causewire.verify.setup import NetworkModel, Setup
 
 
 @cache
-def cykas() -> Result:
-    return look("cykas")
+def cykas() -> StarvationResult:
+    return find_starvation("cykas")
 
 
 def lasso_of_cykas() -> Lasso:
@@ -86,7 +86,7 @@ def test_the_cycle_is_printed() -> None:
 
 
 def test_one_sender_alone_starves_nobody() -> None:
-    result = look("cykas", senders=1)
+    result = find_starvation("cykas", senders=1)
     assert result.passed
     assert result.held > 0
 
@@ -96,7 +96,7 @@ def test_one_sender_alone_starves_nobody() -> None:
 
 @pytest.mark.parametrize("protocol", ["csps", "sps", "mf"])
 def test_the_others_starve_nobody_within_the_same_bounds(protocol: str) -> None:
-    result = look(protocol)
+    result = find_starvation(protocol)
     assert result.complete
     assert result.lasso is None
     assert result.held > 100, "or there was nothing that could have starved"
@@ -105,20 +105,20 @@ def test_the_others_starve_nobody_within_the_same_bounds(protocol: str) -> None:
 
 
 def test_a_search_that_is_cut_short_proves_nothing() -> None:
-    result = look("csps", limit=1000)
+    result = find_starvation("csps", limit=1000)
     assert not result.complete
     assert not result.passed
     assert "INCOMPLETE" in result.words()
 
 
 def test_a_protocol_that_holds_nothing_proves_nothing() -> None:
-    result = look("cykas", processes=2, senders=1)
+    result = find_starvation("cykas", processes=2, senders=1)
     assert result.held or "VACUOUS" in result.words()
 
 
 def test_a_protocol_whose_numbers_are_not_understood_is_refused() -> None:
     with pytest.raises(LocalProtocolError, match="does not implement relative_state"):
-        look("rst")
+        find_starvation("rst")
 
 
 # -- the finite system ----------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_a_protocol_whose_numbers_are_not_understood_is_refused() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_remembered_steps_are_those_of_the_endpoints(protocol: str, seed: int) -> None:
     """A run that is taken in the finite system is taken by real endpoints, too."""
-    system = Endless(Setup(protocol, 3, Network(fifo=True)), rounds_of(3, 2), window=2)
+    system = EndlessSystem(Setup(protocol, 3, NetworkModel(fifo=True)), rounds_of(3, 2), window=2)
     chance = random.Random(seed)
     state = system.initial
     for _ in range(100):

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from causewire import protocols
 from causewire.check import check
+from causewire.core.errors import LocalProtocolError
 from causewire.trace import trace_of
 from causewire.verify import (
     MUTANTS,
     PROPERTIES,
-    How,
-    Network,
+    NetworkModel,
     Result,
+    SearchOptions,
     Setup,
     Unit,
     check_unit,
+    find,
     parse,
 )
 from causewire.verify.mutants import Mutant
@@ -62,10 +65,10 @@ SHORTEST = {
     "pak-credit-anonymous-acks": ("error: RemoteProtocolError", 10),
     "pak-nak-counts-modulo-k": ("error: RemoteProtocolError", 21),
 }
-"""What is found in each, and in how many steps at least (in the workload that it names)."""
+"""What is found in each, and in how many steps at least (in the program that it names)."""
 
 KNOWN_BAD = {
-    # protocol, workload, property: what is found, and in how many steps
+    # protocol, program, property: what is found, and in how many steps
     ("unordered", "0>1,1; 1>", "causal order"): 3,
     ("fifo", "0>2,1; 1>2; 2>", "causal order"): 5,
     ("cykas-secret-sends", "0>1; 1>2,0; 2>1,0", "causal order"): 8,
@@ -76,11 +79,11 @@ KNOWN_BAD = {
 
 @cache
 def checked(protocol: str, of: str) -> Result:
-    """What comes of a protocol in the workload and on the network of a mutant."""
+    """What comes of a protocol in the program and on the network of a mutant."""
     mutant = MUTANTS[of]
-    workload = parse(mutant.workload)
-    setup = Setup(protocol, len(workload), Network(**mutant.network))
-    return check_unit(Unit(setup, workload, How(engine="python")))
+    program = parse(mutant.program)
+    setup = Setup(find(protocol), len(program), NetworkModel(**mutant.network))
+    return check_unit(Unit(setup, program, SearchOptions(engine="python")))
 
 
 def test_every_mutant_has_its_shortest_run() -> None:
@@ -109,7 +112,7 @@ def test_the_check_of_traces_agrees(name: str) -> None:
     mutant = MUTANTS[name]
     found = checked(name, name).violation
     assert found is not None
-    setup = Setup(name, len(found.workload), Network(**mutant.network))
+    setup = Setup(mutant.protocol, len(found.program), NetworkModel(**mutant.network))
     report = check(trace_of(found.counterexample(setup).events(), name))
     assert report.ordered == (found.kind != "causal order")
     assert bool(report.duplicates) == (found.kind == "duplicate")
@@ -117,30 +120,71 @@ def test_the_check_of_traces_agrees(name: str) -> None:
     assert not report.bad
 
 
-@pytest.mark.parametrize(("protocol", "workload", "kind"), KNOWN_BAD)
-def test_known_bads_are_found(protocol: str, workload: str, kind: str) -> None:
-    programs = parse(workload)
-    setup = Setup(protocol, len(programs))
-    how = How(engine="python", properties=(kind,))
-    found = check_unit(Unit(setup, programs, how)).violation
+@pytest.mark.parametrize(("protocol", "program", "kind"), KNOWN_BAD)
+def test_known_bads_are_found(protocol: str, program: str, kind: str) -> None:
+    parsed = parse(program)
+    setup = Setup(protocol, len(parsed))
+    how = SearchOptions(engine="python", properties=(kind,))
+    found = check_unit(Unit(setup, parsed, how)).violation
     assert found is not None
     assert found.kind == kind
-    assert len(found.steps) == KNOWN_BAD[protocol, workload, kind]
+    assert len(found.steps) == KNOWN_BAD[protocol, program, kind]
 
 
 @pytest.mark.parametrize("protocol", ["cykas", "csps", "sps"])
 def test_where_cykas_as_printed_breaks_causal_order_the_others_do_not(protocol: str) -> None:
     """Five messages of one process: past the bound of the published check (ERRATA 5.2)."""
-    programs = parse("0>2,1,2,1,2; 1>; 2>1")
-    result = check_unit(Unit(Setup(protocol, 3), programs))
+    parsed = parse("0>2,1,2,1,2; 1>; 2>1")
+    result = check_unit(Unit(Setup(protocol, 3), parsed))
     assert result.complete
     assert result.violation is None
 
 
-def test_mutants_are_what_they_say() -> None:
+# -- the table ------------------------------------------------------------------------
+
+
+def test_mutants_are_found_by_name_and_are_not_registered() -> None:
     for name, mutant in MUTANTS.items():
-        assert name.startswith(mutant.of)
-        assert name not in protocols.names()
-        assert protocols.describe(mutant.of).causal
-        assert mutant.mistake
-    assert {"undelivered", "left over", "duplicate", "causal order"} <= set(PROPERTIES)
+        assert find(name) == mutant.protocol
+        assert find(name).name == name
+        with pytest.raises(LocalProtocolError, match=name):
+            protocols.describe(name)
+    assert find("csps") is protocols.describe("csps")
+
+
+def test_a_mutant_is_its_protocol_but_for_the_mistake() -> None:
+    """Everything that a driver looks at is that of the protocol; only the endpoint differs."""
+    for mutant in MUTANTS.values():
+        original = protocols.describe(mutant.of)
+        same = replace(mutant.protocol, name=original.name, summary=original.summary)
+        assert same != original
+        assert replace(same, endpoint=original.endpoint, chosen=original.chosen) == original
+
+
+NEVER_ANSWERED = "0>1; 1>@2 0"
+
+WHERE_FOUND = {
+    # property: a protocol and a program in which it alone is judged, and found violated
+    "causal order": ("unordered", "0>1,1; 1>"),
+    "FIFO order": ("unordered", "0>1,1; 1>"),
+    "duplicate": ("bss-twice", "0>1; 1>"),
+    "undelivered": ("cykas-as-printed", "0>1,1; 1>"),
+    "unsent": ("csps", NEVER_ANSWERED),
+    "left over": ("cykas-as-printed", "0>1,1; 1>"),
+}
+
+
+@pytest.mark.parametrize("kind", PROPERTIES)
+def test_every_property_can_be_violated(kind: str) -> None:
+    name, program = WHERE_FOUND[kind]
+    parsed = parse(program)
+    network = NetworkModel(duplicates=1) if kind == "duplicate" else NetworkModel()
+    setup = Setup(find(name), len(parsed), network)
+    options = SearchOptions(engine="python", properties=(kind,))
+    found = check_unit(Unit(setup, parsed, options)).violation
+    assert found is not None
+    assert found.kind == kind
+    repaired = MUTANTS[name].of if name in MUTANTS else "csps"
+    setup = Setup(repaired, len(parsed), network)
+    right = parse("0>1; 1>@1 0") if kind == "unsent" else parsed
+    assert check_unit(Unit(setup, right, options)).violation is None

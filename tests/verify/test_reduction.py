@@ -77,7 +77,7 @@ def broken_diamonds(full: Machine, rule: EagerRule) -> list[str]:
 
 def without(small: Machine) -> Machine:
     """The same machine, but that nothing goes first."""
-    return Machine(small.stage, small.workload, small.ghost, "tagged", prune=True)
+    return Machine(small.stage, small.program, small.ghost, "tagged", prune=True)
 
 
 DIAMONDS = [

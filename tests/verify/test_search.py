@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from causewire.verify import How, Network, Setup, Unit, Workload, check_unit, parse, search
+from causewire.verify import (
+    NetworkModel,
+    Program,
+    SearchOptions,
+    Setup,
+    Unit,
+    check_unit,
+    parse,
+    search,
+)
 from causewire.verify.check import with_m1
 from causewire.verify.compiled import explore_compiled
 from causewire.verify.ghost import Marked
@@ -34,9 +43,11 @@ FIVE = "0>2,1,2,1,2; 1>; 2>1"
 def test_known_bads_are_found_by_a_shortest_run(
     protocol: str, text: str, kind: str, steps: int
 ) -> None:
-    workload = parse(text)
+    program = parse(text)
     for engine in ("python", "compiled"):
-        result = check_unit(Unit(Setup(protocol, len(workload)), workload, How(engine=engine)))
+        result = check_unit(
+            Unit(Setup(protocol, len(program)), program, SearchOptions(engine=engine))
+        )
         assert result.violation is not None
         assert result.violation.kind == kind
         assert len(result.violation.steps) == steps
@@ -45,9 +56,9 @@ def test_known_bads_are_found_by_a_shortest_run(
 @pytest.mark.parametrize("protocol", ["cykas-as-printed", "cykas", "csps", "sps"])
 def test_five_messages_from_one_process(protocol: str) -> None:
     """The bound that the published check of Cykas stopped short of."""
-    workload = parse(FIVE)
-    setup = Setup(protocol, 3, Network(fifo=True))
-    result = check_unit(Unit(setup, workload, How(properties=("causal order",))))
+    program = parse(FIVE)
+    setup = Setup(protocol, 3, NetworkModel(fifo=True))
+    result = check_unit(Unit(setup, program, SearchOptions(properties=("causal order",))))
     assert (result.violation is not None) == (protocol == "cykas-as-printed")
     assert result.complete or result.violation is not None
 
@@ -58,7 +69,7 @@ def test_five_messages_from_one_process(protocol: str) -> None:
 @pytest.mark.parametrize("system", REGISTERED, ids=str)
 def test_all_searches_see_the_same_states(system: System) -> None:
     stage = Stage(system.setup)
-    machine = Machine(stage, system.workload, marked(system), "marked", prune=True)
+    machine = Machine(stage, system.program, marked(system), "marked", prune=True)
     breadth = explore(machine, keep_going=True)
     depth = explore(machine, keep_going=True, depth_first=True)
     compiled = explore_compiled(machine, Library(stage.post), keep_going=True)
@@ -72,8 +83,10 @@ def test_all_searches_see_the_same_states(system: System) -> None:
 
 def test_cutting_by_the_marked_message_finds_what_the_whole_finds() -> None:
     for protocol, wrong in (("fifo", True), ("csps", False)):
-        workload = parse(CHAIN)
-        parts = with_m1(Unit(Setup(protocol, 3), workload, How(properties=("causal order",))))
+        program = parse(CHAIN)
+        parts = with_m1(
+            Unit(Setup(protocol, 3), program, SearchOptions(properties=("causal order",)))
+        )
         assert [part.m1 for part in parts] == [(0, 1), (0, 2), (1, 1)]
         found = [check_unit(part).violation for part in parts]
         assert [each is not None for each in found] == [wrong, False, False]
@@ -104,15 +117,15 @@ def test_shortest_is_none_longer_than_any_random_run() -> None:
 # -- bounds that are kept -----------------------------------------------------
 
 
-def big() -> tuple[Setup, Workload]:
+def big() -> tuple[Setup, Program]:
     return Setup("csps", 3), parse("0>1,2; 1>2,0,2; 2>0,1")
 
 
 @pytest.mark.parametrize("engine", ["python", "compiled"])
 def test_a_search_stops_at_its_memory_bound_and_says_so(engine: str) -> None:
-    setup, workload = big()
+    setup, program = big()
     memory = 1 << 23
-    part = check_unit(Unit(setup, workload, How(engine=engine, memory=memory)))
+    part = check_unit(Unit(setup, program, SearchOptions(engine=engine, memory=memory)))
     assert not part.complete
     assert part.violation is None
     assert 0 < part.bytes <= memory
@@ -120,8 +133,8 @@ def test_a_search_stops_at_its_memory_bound_and_says_so(engine: str) -> None:
 
 def test_a_limit_on_states_is_kept_within_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_SLICE", 10)
-    setup, workload = big()
-    machine = Machine(Stage(setup), workload, Marked(3), "marked", prune=True)
+    setup, program = big()
+    machine = Machine(Stage(setup), program, Marked(3), "marked", prune=True)
     depths: list[int] = []
     seen = explore(machine, limit=1000, watch=lambda states, moves, depth: depths.append(depth))
     assert not seen.complete
@@ -132,14 +145,14 @@ def test_a_limit_on_states_is_kept_within_a_slice(monkeypatch: pytest.MonkeyPatc
 
 def test_loss_and_repetition_are_used_up() -> None:
     """With one loss and no retransmission a message is missing; with rounds it is not."""
-    workload = parse("0>1; 1>")
-    lossy = check_unit(Unit(Setup("csps", 2, Network(loss=1)), workload))
+    program = parse("0>1; 1>")
+    lossy = check_unit(Unit(Setup("csps", 2, NetworkModel(loss=1)), program))
     assert lossy.violation is not None
     assert lossy.violation.kind == "undelivered"
-    repaired = check_unit(Unit(Setup("csps", 2, Network(loss=1, rounds=2)), workload))
+    repaired = check_unit(Unit(Setup("csps", 2, NetworkModel(loss=1, rounds=2)), program))
     assert repaired.complete
     assert repaired.violation is None
-    assert check_unit(Unit(Setup("csps", 2, Network(duplicates=1)), workload)).violation is None
-    twice = check_unit(Unit(Setup("unordered", 2, Network(duplicates=1)), workload))
+    assert check_unit(Unit(Setup("csps", 2, NetworkModel(duplicates=1)), program)).violation is None
+    twice = check_unit(Unit(Setup("unordered", 2, NetworkModel(duplicates=1)), program))
     assert twice.violation is not None
     assert twice.violation.kind == "duplicate"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from causewire.verify import How, Network, Setup, Unit, parse, run_units
+from causewire.verify import NetworkModel, SearchOptions, Setup, Unit, parse, run_units
 
 
 def vacuous(protocol: str, text: str, *, fifo: bool = False, ghost: str = "marked") -> set[str]:
-    workload = parse(text)
-    setup = Setup(protocol, len(workload), Network(fifo=fifo))
-    unit = Unit(setup, workload, How(ghost=ghost))
+    program = parse(text)
+    setup = Setup(protocol, len(program), NetworkModel(fifo=fifo))
+    unit = Unit(setup, program, SearchOptions(ghost=ghost))
     summary = run_units([unit], workers=1)
     assert summary.complete
     assert summary.shortest is None

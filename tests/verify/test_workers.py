@@ -92,7 +92,7 @@ def test_a_worker_that_is_killed_is_told_in_one_line(
 
 def test_what_workers_used_is_counted() -> None:
     """By the system, once they have ended: memory and time are told from there."""
-    units = [Unit(Setup("mf", 3), workload) for workload in up_to_renaming(unicasts(3, 2))]
+    units = [Unit(Setup("mf", 3), program) for program in up_to_renaming(unicasts(3, 2))]
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     assert run_units(units, workers=2).passed
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > before

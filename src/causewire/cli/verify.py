@@ -22,8 +22,8 @@ from ..verify import (
     run_units,
 )
 from ..verify.check import cores
+from ..verify.programs import written
 from ..verify.regression import case_of
-from ..verify.workloads import written
 from . import verify_starvation
 from .errors import CommandError
 from .output import count, duration, print_json
@@ -45,13 +45,13 @@ examples:
   causewire verify --protocol cykas-as-printed --messages 5,0,1 --property 'causal order' \\
       --trace run.jsonl --draw run.svg --regression test_run.py
   causewire verify --protocol csps --messages 2 --loss 1 --duplication 1
-  causewire verify --protocol sps --workload mf-second --workload '0>1+2,2; 1>@1 2; 2>0'
+  causewire verify --protocol sps --program mf-second --program '0>1+2,2; 1>@1 2; 2>0'
   causewire verify --protocol sps-unsent-not-counted      (one of those in docs/counterexamples.md)
   causewire verify --protocol cykas --starvation
 
-A workload is one program for each process: '0>1,2; 1>@1 2; 2>' is p0 sending to p1 and then to p2,
-and p1 to p2 once it has got a message; 1+2 is a multicast. Without --workload it is all there are,
-but for renamings, with so many messages for each process.
+A program says what each process sends: '0>1,2; 1>@1 2; 2>' is p0 sending to p1 and then to p2,
+and p1 to p2 once it has got a message; 1+2 is a multicast. Without --program, all programs with the
+given numbers of messages are checked, except for renamings of each other.
 
 exit status: 0 it holds, 1 a counterexample (or not all was looked at, or what was looked at means
 nothing, as nothing was ever concurrent, reordered or held back), 2 bad usage.
@@ -158,18 +158,18 @@ def _as_json(
     if found is not None:
         example = {
             "kind": found.kind,
-            "workload": written(found.workload),
+            "workload": written(found.program),
             "length": len(found),
             "verdict": found.verdict(),
             "words": found.words().splitlines(),
             "case": case_of(found),
         }
     return {
-        "protocol": setup.protocol,
+        "protocol": setup.name,
         "processes": setup.processes,
-        "messages": None if args.workload else list(map(len, units[0].workload)),
+        "messages": None if args.program else list(map(len, units[0].program)),
         "network": str(setup.network),
-        "properties": list(units[0].how.properties),
+        "properties": list(units[0].options.properties),
         "search": args.search,
         "workloads": summary.units,
         "checked": summary.done,
@@ -194,7 +194,7 @@ def _told(
 ) -> str:
     setup = units[0].setup
     rate = summary.states / max(summary.seconds, 1e-9)
-    what = f"{setup.protocol}, {setup.processes} processes, {setup.network}"
+    what = f"{setup.name}, {setup.processes} processes, {setup.network}"
     size = f"{summary.states:,} states, {summary.transitions:,} transitions, depth {summary.depth}"
     cost = f"{duration(summary.seconds * 1e9)} ({rate:,.0f} states a second)"
     most = f"at most {peak_bytes() / 1e6:,.0f} MB in a process"
@@ -204,8 +204,8 @@ def _told(
     ]
     if summary.resumed:
         lines.append(f"{_searches(args, summary.resumed)} of these from the checkpoint")
-    bound = (setup.protocol, tuple(map(len, units[0].workload)))
-    published = None if args.workload else PUBLISHED.get(bound)
+    bound = (setup.name, tuple(map(len, units[0].program)))
+    published = None if args.program else PUBLISHED.get(bound)
     if published is not None:
         lines.append(
             f"published for this bound: {published[1]} s on 96 threads, {published[0]} states (of "
@@ -215,16 +215,16 @@ def _told(
 
 
 def _searches(args: argparse.Namespace, number: int) -> str:
-    """What is counted: workloads, or with --split the messages that may be marked."""
+    """What is counted: programs, or with --split the messages that may be marked."""
     if args.split:
         return count(number, "marked message")
-    return count(number, "workload")
+    return count(number, "program")
 
 
 def _verdict(
     args: argparse.Namespace, units: list[Unit], summary: Summary, found: Counterexample | None
 ) -> list[str]:
-    judged = ", ".join(units[0].how.properties)
+    judged = ", ".join(units[0].options.properties)
     if found is not None:
         where = f"in {summary.violating} of {_searches(args, summary.done)} looked at"
         return [
@@ -235,9 +235,9 @@ def _verdict(
     if summary.vacuous:
         return [f"VACUOUS, it proves nothing; never met: {', '.join(summary.vacuous)}"]
     if args.search == "walk":
-        return [f"no violation in {count(args.walks, 'random run')} of each workload: {judged}"]
+        return [f"no violation in {count(args.walks, 'random run')} of each program: {judged}"]
     if not summary.passed:
         return [
             "INCOMPLETE: no violation in what was looked at, but memory did not suffice for all"
         ]
-    return [f"HOLDS in every run of every workload: {judged}"]
+    return [f"HOLDS in every run of every program: {judged}"]

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .. import protocols
 from ..core.endpoint import LocalProtocolError
 from ..protocols import Protocol
 from ..verify import (
     MUTANTS,
     PROGRAMS,
     PROPERTIES,
-    How,
-    Network,
+    NetworkModel,
+    Program,
+    ProgramError,
+    SearchOptions,
     Setup,
     Unit,
-    Workload,
-    WorkloadError,
     broadcasts,
+    find,
     multicasts,
     parse,
     unicasts,
@@ -36,6 +38,7 @@ __all__ = [
     "add_search_arguments",
     "add_what_arguments",
     "needs_directories",
+    "protocol_of",
     "units_of",
 ]
 
@@ -52,7 +55,7 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         required=True,
         metavar="P",
-        help="one of causewire protocols, or of the mutants",
+        help="a protocol (see causewire protocols), a mutant, or MODULE:NAME for a Protocol value",
     )
     add("--processes", type=int, metavar="N", help="default: 3")
     add(
@@ -61,6 +64,7 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
         help="messages of each process, or a number for each: 5,1,1; default: 3",
     )
     add(
+        "--program",
         "--workload",
         action="append",
         metavar="W",
@@ -135,8 +139,8 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, metavar="N", help="processes to search in; default: all cores")
     add("--memory", default="4G", metavar="SIZE", help="for all of them together; default: 4G")
     add("--checkpoint", metavar="FILE", help="keep results here, and go on from what is there")
-    add("--keep-going", action="store_true", help="do not stop at the first workload that fails")
-    add("--master", metavar="URL", help="spread workloads over Spark: spark://host:7077, ...")
+    add("--keep-going", action="store_true", help="do not stop at the first program that fails")
+    add("--master", metavar="URL", help="spread programs over Spark: spark://host:7077, ...")
 
 
 def needs_directories(args: argparse.Namespace) -> None:
@@ -147,31 +151,55 @@ def needs_directories(args: argparse.Namespace) -> None:
             raise CommandError(f"--{name} {path}: there is no directory {Path(path).parent}")
 
 
-def units_of(args: argparse.Namespace) -> list[Unit]:
-    """What there is to do, one unit for each workload."""
-    mutant = MUTANTS.get(args.protocol)
+def protocol_of(args: argparse.Namespace) -> Protocol:
+    """Return the protocol that `--protocol` names, with the options of `--option`.
+
+    That is one of the registry, a mutant, or MODULE:NAME for a `Protocol` in a module.
+    """
+    module, colon, name = args.protocol.partition(":")
     try:
-        protocol = protocols.describe(args.protocol if mutant is None else mutant.of)
+        protocol = _imported(module, name) if colon else find(args.protocol)
+        return protocol.with_options(**dict(map(_option, args.option)))
     except LocalProtocolError as error:
-        raise CommandError(f"{error}, and the mutants of docs/counterexamples.md") from None
+        more = "" if args.option else ", the mutants of docs/counterexamples.md, and MODULE:NAME"
+        raise CommandError(f"{error}{more}") from None
+
+
+def _imported(module: str, name: str) -> Protocol:
+    """Return the `Protocol` called `name` in a module, which may be in this directory."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        value = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise CommandError(f"--protocol {module}:{name}: {error}") from None
+    if not isinstance(value, Protocol):
+        raise CommandError(f"--protocol {module}:{name}: not a Protocol: {value!r}")
+    return value
+
+
+def units_of(args: argparse.Namespace) -> list[Unit]:
+    """What there is to do, one unit for each program."""
+    mutant = MUTANTS.get(args.protocol)
+    protocol = protocol_of(args)
     reductions = _reductions(args.reductions)
     try:
         if mutant is not None and not _asked(args):
-            workloads, network = [parse(mutant.workload)], Network(**mutant.network)
+            programs, network = [parse(mutant.program)], NetworkModel(**mutant.network)
         else:
             network = _network(args, protocol)
-            workloads = _workloads(args, protocol, symmetry="symmetry" in reductions)
-        setup = Setup(args.protocol, len(workloads[0]), network, tuple(map(_option, args.option)))
+            programs = _programs(args, protocol, symmetry="symmetry" in reductions)
+        setup = Setup(protocol, len(programs[0]), network)
         setup.endpoint(0)  # it must be possible to make one
-    except (WorkloadError, LocalProtocolError, TypeError) as error:
+    except (ProgramError, LocalProtocolError, TypeError) as error:
         raise CommandError(str(error)) from None
-    for workload in workloads:
-        _check_kind(workload, protocol)
+    for program in programs:
+        _check_kind(program, protocol)
     for name in ("walks", "jobs"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise CommandError(f"--{name} must be from 1 upward, not {value}")
-    how = How(
+    options = SearchOptions(
         ghost=args.ghost,
         engine=args.engine,
         order=_ORDERS[args.search],
@@ -184,7 +212,7 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
         walks=args.walks,
         seed=args.seed,
     )
-    units = [Unit(setup, workload, how) for workload in workloads]
+    units = [Unit(setup, program, options) for program in programs]
     if not args.split:
         return units
     if args.ghost != "marked":
@@ -193,12 +221,12 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
 
 
 def _asked(args: argparse.Namespace) -> bool:
-    """Whether anything was said of workloads or network; if not, a mutant has its own."""
-    names = "workload processes messages kind network loss duplication ticks rounds"
+    """Whether anything was said of programs or network; if not, a mutant has its own."""
+    names = "program processes messages kind network loss duplication ticks rounds"
     return any(getattr(args, name) not in (None, 0) for name in names.split())
 
 
-def _network(args: argparse.Namespace, protocol: Protocol) -> Network:
+def _network(args: argparse.Namespace, protocol: Protocol) -> NetworkModel:
     for name in ("loss", "duplication", "ticks", "rounds"):
         value = getattr(args, name)
         if value is not None and value < 0:
@@ -207,7 +235,7 @@ def _network(args: argparse.Namespace, protocol: Protocol) -> Network:
     if rounds is None:
         quiet = protocol.control_messages == ("null",)  # waits for its timer, loss or not
         rounds = 2 + args.loss if args.loss or quiet else 0
-    return Network(
+    return NetworkModel(
         fifo=args.network == "fifo" or (args.network is None and protocol.needs_fifo),
         loss=args.loss,
         duplicates=args.duplication,
@@ -216,11 +244,11 @@ def _network(args: argparse.Namespace, protocol: Protocol) -> Network:
     )
 
 
-def _workloads(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) -> list[Workload]:
-    if args.workload:
-        given = [parse(text) for text in args.workload]
-        if len({len(workload) for workload in given}) > 1:
-            raise CommandError("all workloads must be of the same number of processes")
+def _programs(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) -> list[Program]:
+    if args.program:
+        given = [parse(text) for text in args.program]
+        if len({len(program) for program in given}) > 1:
+            raise CommandError("all programs must be of the same number of processes")
         return given
     processes = 3 if args.processes is None else args.processes
     if not 2 <= processes <= 6:
@@ -234,12 +262,12 @@ def _workloads(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) 
     return list(up_to_renaming(every) if symmetry else every)
 
 
-def _check_kind(workload: Workload, protocol: Protocol) -> None:
+def _check_kind(program: Program, protocol: Protocol) -> None:
     """Refuse messages that the protocol cannot carry; a search would call that its failure."""
-    for i, program in enumerate(workload):
-        for to, _ in program:
+    for i, sends in enumerate(program):
+        for to, _ in sends:
             others = len(set(to) - {i})
-            everybody = others == len(workload) - 1
+            everybody = others == len(program) - 1
             if not (
                 (protocol.broadcast and everybody)
                 or (protocol.unicast and others < 2)
@@ -247,7 +275,7 @@ def _check_kind(workload: Workload, protocol: Protocol) -> None:
             ):
                 raise CommandError(
                     f"{protocol.name} is for {_able(protocol)}: p{i} cannot send to "
-                    f"{'+'.join(map(str, to))} of {len(workload)} processes"
+                    f"{'+'.join(map(str, to))} of {len(program)} processes"
                 )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 
 from ..core.endpoint import LocalProtocolError
-from ..verify.lasso import look
+from ..verify.lasso import find_starvation
 from .errors import CommandError
 from .output import print_json
 from .progress import Progress
+from .verify_request import protocol_of
 from .verify_results import keep
 
 __all__ = ["add_arguments", "run"]
@@ -39,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("--regression is for runs that end: no test can wait for ever")
     try:
         with Progress("searching") as progress:
-            result = look(
-                args.protocol,
+            result = find_starvation(
+                protocol_of(args),
                 processes=processes,
                 senders=senders,
                 window=args.window,

@@ -1,4 +1,4 @@
-"""Verification on executors: workloads have nothing to do with one another.
+"""Verification on executors: programs have nothing to do with one another.
 
 A unit is a value, and so is what comes of it; each is a task. What a search needs
 beside it, its tables, an executor makes for itself and keeps for the next task.
@@ -7,9 +7,10 @@ beside it, its tables, an executor makes for itself and keeps for the next task.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
-from ..verify import Result, Unit, check_unit
+from ..verify import Checker, Result, Unit
 from .errors import PipelineError, reason
 from .tasks import ask
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["check_units"]
 
 _Work = tuple[int, Unit]
+
+
+@cache
+def _checker() -> Checker:
+    """Return the checker of this executor process, which keeps tables between tasks."""
+    return Checker()
 
 
 def check_units(spark: SparkSession, works: Sequence[_Work]) -> list[tuple[int, Result]]:
@@ -31,4 +38,4 @@ def check_units(spark: SparkSession, works: Sequence[_Work]) -> list[tuple[int, 
 
 def _check(work: _Work) -> tuple[int, Result]:
     number, unit = work
-    return number, check_unit(unit)
+    return number, _checker().check(unit)

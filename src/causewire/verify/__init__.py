@@ -1,32 +1,30 @@
 """Bounded verification: the objects that run, model-checked.
 
-    from causewire.verify import Network, Setup, Unit, run_units, unicasts, up_to_renaming
+    from causewire.verify import NetworkModel, Setup, Unit, run_units, unicasts, up_to_renaming
 
     setup = Setup("csps", processes=3)
-    units = [Unit(setup, workload) for workload in up_to_renaming(unicasts(3, 2))]
+    units = [Unit(setup, program) for program in up_to_renaming(unicasts(3, 2))]
     summary = run_units(units)
     assert summary.passed
 
-The parts, from below: `setup` (what is checked), `workloads` (what clients do),
+The parts, from below: `setup` (what is checked), `programs` (what clients do),
 `ghost` (what the check itself keeps), `post` (packets on their way), `event` and
 `actor` (one process as tables), `machine` (the system as numbers), `search` and
 `compiled`, with `library` and `kernel` (the same search twice),
-`reduction` (which packets commute), `check`, `jobs` and `workers` (one workload, and many),
+`reduction` (which packets commute), `check`, `jobs` and `workers` (one program, and many),
 `counterexample`, `lasso` (starvation), `sometimes` (against vacuity), `mutants`
 (what must be found).
 """
 
-from .check import How, Result, Unit, Violation, check_unit
+from .check import Checker, Result, SafetyViolation, SearchOptions, Unit, check_unit
 from .counterexample import Counterexample
 from .jobs import Checkpoint, CheckpointError, Summary, run_units
-from .lasso import look
-from .mutants import MUTANTS
-from .setup import PROPERTIES, Network, Setup
-from .workers import WorkerLostError
-from .workloads import (
+from .lasso import find_starvation
+from .mutants import MUTANTS, find
+from .programs import (
     PROGRAMS,
-    Workload,
-    WorkloadError,
+    Program,
+    ProgramError,
     broadcasts,
     multicasts,
     parse,
@@ -34,27 +32,31 @@ from .workloads import (
     up_to_renaming,
     written,
 )
+from .setup import PROPERTIES, NetworkModel, Setup
+from .workers import WorkerLostError
 
 __all__ = [
     "MUTANTS",
     "PROGRAMS",
     "PROPERTIES",
+    "Checker",
     "Checkpoint",
     "CheckpointError",
     "Counterexample",
-    "How",
-    "Network",
+    "NetworkModel",
+    "Program",
+    "ProgramError",
     "Result",
+    "SafetyViolation",
+    "SearchOptions",
     "Setup",
     "Summary",
     "Unit",
-    "Violation",
     "WorkerLostError",
-    "Workload",
-    "WorkloadError",
     "broadcasts",
     "check_unit",
-    "look",
+    "find",
+    "find_starvation",
     "multicasts",
     "parse",
     "run_units",

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 from .event import SEND, TICKS, Local, Outcome, Run, Script, trimmed
 from .ghost import HERE, ONWARD, Ghost, Marked, Tag, tags_in, untainted
 from .post import Inbox, Post
+from .programs import Sends
 from .setup import FREE, LOSS, PROPERTIES, REPEAT, TICK
-from .workloads import Program
 
 __all__ = ["Actor", "Move"]
 
@@ -72,13 +72,13 @@ class Move(NamedTuple):
 
 
 class Actor:
-    """The tables of one process with one program."""
+    """The tables of one process that makes given sends."""
 
     def __init__(
         self,
         post: Post,
         index: int,
-        program: Program,
+        sends: Sends,
         ghost: Ghost,
         *,
         merge_reactions: bool = True,
@@ -91,7 +91,7 @@ class Actor:
         self.judged = frozenset(judged)
         """What counts as a violation."""
         self.index = index
-        self.program = program
+        self.sends = sends
         self.ghost = ghost
         self.merge_reactions = merge_reactions
         self.names = post.setup.names
@@ -107,11 +107,11 @@ class Actor:
         self._moves: dict[int, list[Move]] = {}
         self._adds: dict[tuple[int, int], int] = {}
         n = len(self.names)
-        self._copies = [sum(1 << n * k + j for j in send.to) for k, send in enumerate(program)]
+        self._copies = [sum(1 << n * k + j for j in send.to) for k, send in enumerate(sends)]
         """By message: its copies, as bits (one to oneself never leaves, and stays known)."""
         start = post.setup.endpoint(index)
         none = (0,) * len(self.names)
-        local = self._number(Local(start, len(program), none, ghost.initial))
+        local = self._number(Local(start, len(sends), none, ghost.initial))
         self.initial = self.station(local, post.empty)
 
     # -- local states ---------------------------------------------------------
@@ -150,7 +150,7 @@ class Actor:
         if local.ghost:
             return True
         for tag in tags_in(value):
-            to = self.program[tag.mid - 1].to if tag.sender == self.index else (self.index,)
+            to = self.sends[tag.mid - 1].to if tag.sender == self.index else (self.index,)
             for j in to:
                 heat = Marked.heat(tag.taint, len(self.names), j)
                 if heat == HERE or (heat == ONWARD and (j != self.index or local.left)):
@@ -194,7 +194,7 @@ class Actor:
         return bool(state.left) and self.next_send(state).after <= state.delivered
 
     def next_send(self, state: Local) -> Any:
-        return self.program[len(self.program) - state.left]
+        return self.sends[len(self.sends) - state.left]
 
     def said_after(self, local: int, outcome: Outcome, all_of_it: tuple[Outcome, ...]) -> bool:
         """Whether an outcome is another one, with one send less, and then that send."""
@@ -296,13 +296,12 @@ class Actor:
 
     # -- the end --------------------------------------------------------------
 
-    def unfinished(self, station: int, expected: int) -> str | None:
-        """What is wrong if nothing more happens; None if all is done."""
+    def unfinished(self, station: int, expected: int) -> list[str]:
+        """Return the properties that are violated here if nothing more happens."""
         state = self.local(station)
-        if state.delivered < expected:
-            return "undelivered"
-        if state.left:
-            return "unsent"
-        if not state.endpoint.idle:
-            return "left over"
-        return None
+        wrong = {
+            "undelivered": state.delivered < expected,
+            "unsent": state.left > 0,
+            "left over": not state.endpoint.idle,
+        }
+        return [kind for kind, holds in wrong.items() if holds]

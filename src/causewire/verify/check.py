@@ -1,6 +1,6 @@
-"""One unit of a check: one workload, looked at to the end.
+"""One unit of a check: one program, looked at to the end.
 
-Workloads have nothing to do with one another, so a check of many is many units,
+Programs have nothing to do with one another, so a check of many is many units,
 each a value that can be sent anywhere, with a result that can be sent back. The
 tables of a setup are kept from one unit to the next in the same process, as far
 as memory allows.
@@ -16,22 +16,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 from .counterexample import Counterexample, Step, steps_of
 from .ghost import Ghost, History, Marked, Past, Plain
 from .machine import Machine, Stage
+from .programs import Program
 from .reduction import Commuting
 from .search import Exploration, Watch, explore, shortest, walk
 from .setup import PROPERTIES, Setup
 from .sometimes import met, needed
-from .workloads import Workload
 
-__all__ = ["GHOSTS", "How", "Result", "Unit", "Violation", "check_unit"]
+__all__ = ["GHOSTS", "Checker", "Result", "SafetyViolation", "SearchOptions", "Unit", "check_unit"]
 
 GHOSTS = ("marked", "past", "plain", "history")
 
@@ -43,7 +41,7 @@ _LOCAL_BYTES = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class SearchOptions:
     """How to search; nothing here changes what is found, but `properties` and bounds."""
 
     ghost: str = "marked"
@@ -58,7 +56,7 @@ class How:
     prune: bool = True
     properties: tuple[str, ...] = PROPERTIES
     keep_going: bool = False
-    """Count all violations of a workload instead of stopping at the first."""
+    """Count all violations of a program instead of stopping at the first."""
     memory: int = 4 << 30
     """Bytes for states and tables of one process."""
     walks: int = 1000
@@ -67,31 +65,31 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One workload to check, and with `m1` for one marked message only."""
+    """One program to check, and with `m1` for one marked message only."""
 
     setup: Setup
-    workload: Workload
-    how: How = field(default_factory=How)
+    program: Program
+    options: SearchOptions = field(default_factory=SearchOptions)
     m1: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class SafetyViolation:
     """A violation, with a shortest run that leads to one of its kind."""
 
     kind: str
-    workload: Workload
+    program: Program
     steps: tuple[Step, ...]
 
     def counterexample(self, setup: Setup) -> Counterexample:
-        return Counterexample(setup, self.workload, self.steps, self.kind)
+        return Counterexample(setup, self.program, self.steps, self.kind)
 
 
 @dataclass(slots=True)
 class Result:
     """What came of a unit."""
 
-    workload: Workload
+    program: Program
     states: int = 0
     transitions: int = 0
     depth: int = 0
@@ -101,7 +99,7 @@ class Result:
     bytes: int = 0
     compiled: bool = False
     violations: int = 0
-    violation: Violation | None = None
+    violation: SafetyViolation | None = None
     met: frozenset[str] = frozenset()
     """What happened at least once: see `sometimes`."""
 
@@ -115,43 +113,11 @@ class Result:
         self.violations += len(seen.found)
 
 
-class _Kept:
-    """The stage of the last unit, for the next one like it."""
-
-    stage: Stage | None = None
-    library: Any = None
-    states = 0
-    """How many states were looked at with it."""
-    met: frozenset[str] = frozenset()
-    """What has happened: what is there already is not looked for again."""
-
-
-def _stage(unit: Unit) -> Stage:
-    how = unit.how
-    kept = _Kept.stage
-    if (
-        kept is None
-        or kept.setup != unit.setup
-        or kept.merge_reactions != how.merge_reactions
-        or kept.forget != how.forget
-        or kept.judged != frozenset(how.properties)
-        or kept.local_states * _LOCAL_BYTES > how.memory // 2
-    ):
-        kept = Stage(
-            unit.setup,
-            merge_reactions=how.merge_reactions,
-            forget=how.forget,
-            judged=how.properties,
-        )
-        _Kept.stage, _Kept.library, _Kept.states, _Kept.met = kept, None, 0, frozenset()
-    return kept
-
-
 def _ghost(unit: Unit) -> tuple[Ghost, object]:
     """The ghost of a unit, and a name for it."""
     n = unit.setup.processes
-    messages = max([len(program) for program in unit.workload], default=1)
-    name = unit.how.ghost
+    messages = max([len(sends) for sends in unit.program], default=1)
+    name = unit.options.ghost
     if name == "marked":
         return Marked(n, unit.m1), (name, unit.m1)
     if name == "past":
@@ -159,74 +125,115 @@ def _ghost(unit: Unit) -> tuple[Ghost, object]:
     return (Plain() if name == "plain" else History()), name
 
 
-def check_unit(unit: Unit, watch: Watch | None = None) -> Result:
-    """Look at one workload."""
-    start = time.perf_counter()
-    stage = _stage(unit)
-    result = Result(unit.workload)
-    ghost, name = _ghost(unit)
-    prune = unit.how.prune
-    machine = Machine(stage, unit.workload, ghost, name, prune=prune)
-    if unit.how.order == "random":
-        _walk(unit, machine, result)
-    elif unit.how.commuting and unit.setup.network.reliable:
-        plain = Machine(stage, unit.workload, Plain(), "plain")
-        reached: list[list[int]] = []
-        result.take(_explore(unit, plain, result, watch, reached))
-        if result.complete and (unit.how.keep_going or not result.violations):
-            rule = Commuting(plain.actors, reached, machine.actors)
-            reduced = Machine(stage, unit.workload, ghost, name, eager=rule, prune=prune)
-            result.take(_explore(unit, reduced, result, watch, None))
-    else:
-        result.take(_explore(unit, machine, result, watch, None))
-    if result.violations and result.violation is None:
-        result.violation = _shortest(unit, machine)
-    lacking = needed(unit.setup.network, unit.how.ghost) - _Kept.met
-    _Kept.met |= met(stage, lacking)
-    result.met = _Kept.met
-    result.seconds = time.perf_counter() - start
-    return result
+class Checker:
+    """Checks units one after another, and keeps the tables of one for the next like it.
 
+    The tables are dropped when a unit needs others, or when they have grown too large.
+    """
 
-def _explore(
-    unit: Unit,
-    machine: Machine,
-    result: Result,
-    watch: Watch | None,
-    reached: list[list[int]] | None,
-) -> Exploration:
-    """Search with the engine that is asked for, or that suits."""
-    how = unit.how
-    options: dict[str, Any] = {
-        "keep_going": how.keep_going,
-        "memory": how.memory // 2,
-        "watch": watch,
-    }
-    seen = None
-    leave = how.engine == "auto" and how.order != "depth" and has_numba()
-    if how.engine != "compiled" and not (leave and _Kept.states >= _MANY):
-        python = partial(explore, machine, depth_first=how.order == "depth", **options)
-        seen = _in_python(python, leave)
-    if seen is None:
+    def __init__(self) -> None:
+        self._stage: Stage | None = None
+        self._library: Any = None
+        self._states = 0
+        """How many states have been searched with these tables."""
+        self._met: frozenset[str] = frozenset()
+        """Which of `SOMETIMES` have happened with these tables."""
+
+    def check(self, unit: Unit, watch: Watch | None = None) -> Result:
+        """Return what a search of one program finds.
+
+        Args:
+            unit: What to search, and how.
+            watch: Called now and then with the numbers of states and transitions, and
+                the depth.
+        """
+        start = time.perf_counter()
+        stage = self._stage_for(unit)
+        result = Result(unit.program)
+        ghost, name = _ghost(unit)
+        prune = unit.options.prune
+        machine = Machine(stage, unit.program, ghost, name, prune=prune)
+        if unit.options.order == "random":
+            _walk(unit, machine, result)
+        elif unit.options.commuting and unit.setup.network.reliable:
+            plain = Machine(stage, unit.program, Plain(), "plain")
+            reached: list[list[int]] = []
+            result.take(self._explore(unit, plain, result, watch, reached))
+            if result.complete and (unit.options.keep_going or not result.violations):
+                rule = Commuting(plain.actors, reached, machine.actors)
+                reduced = Machine(stage, unit.program, ghost, name, eager=rule, prune=prune)
+                result.take(self._explore(unit, reduced, result, watch, None))
+        else:
+            result.take(self._explore(unit, machine, result, watch, None))
+        if result.violations and result.violation is None:
+            result.violation = _shortest(unit, machine)
+        lacking = needed(unit.setup, unit.options.ghost) - self._met
+        self._met |= met(stage, lacking)
+        result.met = self._met
+        result.seconds = time.perf_counter() - start
+        return result
+
+    def _stage_for(self, unit: Unit) -> Stage:
+        options = unit.options
+        stage = self._stage
+        if (
+            stage is None
+            or stage.setup != unit.setup
+            or stage.merge_reactions != options.merge_reactions
+            or stage.forget != options.forget
+            or stage.judged != frozenset(options.properties)
+            or stage.local_states * _LOCAL_BYTES > options.memory // 2
+        ):
+            stage = self._stage = Stage(
+                unit.setup,
+                merge_reactions=options.merge_reactions,
+                forget=options.forget,
+                judged=options.properties,
+            )
+            self._library, self._states, self._met = None, 0, frozenset()
+        return stage
+
+    def _explore(
+        self,
+        unit: Unit,
+        machine: Machine,
+        result: Result,
+        watch: Watch | None,
+        reached: list[list[int]] | None,
+    ) -> Exploration:
+        """Search with the engine that the options name, or that suits the size."""
+        options = unit.options
+        bounds: dict[str, Any] = {
+            "keep_going": options.keep_going,
+            "memory": options.memory // 2,
+            "watch": watch,
+        }
+        leave = options.engine == "auto" and options.order != "depth" and has_numba()
+        if options.engine != "compiled" and not (leave and self._states >= _MANY):
+            seen = explore(
+                machine,
+                depth_first=options.order == "depth",
+                limit=_MANY if leave else None,
+                **bounds,
+            )
+            self._states += seen.states
+            if seen.complete or seen.found or not leave:
+                if reached is not None:
+                    reached[:] = machine.reached()
+                seen.seen = set()
+                return seen
         from .compiled import explore_compiled
         from .library import Library
 
-        stage = _stage(unit)
-        if _Kept.library is None or _Kept.library.post is not stage.post:
-            _Kept.library = Library(stage.post)
+        if self._library is None:
+            self._library = Library(machine.stage.post)
         result.compiled = True
-        return explore_compiled(machine, _Kept.library, reached=reached, **options)
-    if reached is not None:
-        reached[:] = machine.reached()
-    seen.seen = set()
-    return seen
+        return explore_compiled(machine, self._library, reached=reached, **bounds)
 
 
-def _in_python(python: Callable[..., Exploration], leave: bool) -> Exploration | None:
-    """A search in plain Python; None if it is one for the kernel."""
-    seen = python(limit=_MANY if leave else None)
-    _Kept.states += seen.states
-    return None if leave and not seen.complete and not seen.found else seen
+def check_unit(unit: Unit, watch: Watch | None = None) -> Result:
+    """Return what a search of one program finds; a `Checker` is faster for many units."""
+    return Checker().check(unit, watch)
 
 
 def has_numba() -> bool:
@@ -235,20 +242,20 @@ def has_numba() -> bool:
 
 
 def _walk(unit: Unit, machine: Machine, result: Result) -> None:
-    seen, way = walk(machine, walks=unit.how.walks, seed=unit.how.seed)
+    seen, way = walk(machine, walks=unit.options.walks, seed=unit.options.seed)
     result.take(seen)
     if seen.found:
         steps = tuple(steps_of(machine, way))
-        result.violation = Violation(seen.found[0].kind, unit.workload, steps)
+        result.violation = SafetyViolation(seen.found[0].kind, unit.program, steps)
 
 
-def _shortest(unit: Unit, machine: Machine) -> Violation | None:
+def _shortest(unit: Unit, machine: Machine) -> SafetyViolation | None:
     """A shortest run to a violation, by the plainest search there is."""
     found = shortest(machine)
     if found is None:
         return None
     way, kind = found
-    return Violation(kind, unit.workload, tuple(steps_of(machine, way)))
+    return SafetyViolation(kind, unit.program, tuple(steps_of(machine, way)))
 
 
 def cores() -> int:
@@ -263,6 +270,6 @@ def with_m1(unit: Unit) -> list[Unit]:
     """The unit cut into one for each message that may be marked."""
     return [
         replace(unit, m1=(i, mid))
-        for i, program in enumerate(unit.workload)
-        for mid in range(1, len(program) + 1)
+        for i, sends in enumerate(unit.program)
+        for mid in range(1, len(sends) + 1)
     ]

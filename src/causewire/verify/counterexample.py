@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from ..core.endpoint import Blocked
 from ..trace import Event, trace_of
+from .programs import Program, written
 from .replay import Happening, Replay, Step, steps_of
 from .rows import rows_of
 from .setup import Setup
-from .workloads import Workload, written
 
 __all__ = ["Counterexample", "Step", "steps_of"]
 
@@ -25,12 +25,12 @@ __all__ = ["Counterexample", "Step", "steps_of"]
 class Counterexample:
     """A run that goes wrong, and what is wrong with it."""
 
-    def __init__(self, setup: Setup, workload: Workload, steps: Sequence[Step], kind: str) -> None:
+    def __init__(self, setup: Setup, program: Program, steps: Sequence[Step], kind: str) -> None:
         self.setup = setup
-        self.workload = workload
+        self.program = program
         self.steps = list(steps)
         self.kind = kind
-        self.replay = Replay(setup, workload, steps)
+        self.replay = Replay(setup, program, steps)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -77,7 +77,7 @@ class Counterexample:
 
     def words(self) -> str:
         """The run in words, one line for each step."""
-        lines = [f"{self.setup.protocol}, {self.setup.network}, workload {written(self.workload)}"]
+        lines = [f"{self.setup.name}, {self.setup.network}, program {written(self.program)}"]
         lines += [f"{k:4}. {line}" for k, line in enumerate(self.lines(), 1)]
         lines.append(f"      {self.verdict()}")
         return "\n".join(lines)
@@ -126,7 +126,7 @@ class Counterexample:
 
     def events(self) -> list[Event]:
         """The run as the rows of a trace, a microsecond for each step."""
-        name = f"verify {self.setup.protocol}: {self.kind.partition(':')[0]}"
+        name = f"verify {self.setup.name}: {self.kind.partition(':')[0]}"
         return rows_of(name, self.setup.names, self.replay.happened)
 
 

@@ -24,12 +24,12 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..core.endpoint import Endpoint, Packet
+from .programs import Program, Send
 from .renumber import Described, canonical, described, described_packet, with_numbers
 from .replay import Replay, Step
 from .setup import Setup
-from .workloads import Send, Workload
 
-__all__ = ["VICTIM", "Endless", "State", "Turn"]
+__all__ = ["VICTIM", "EndlessSystem", "State", "Turn"]
 
 VICTIM = 0
 
@@ -79,7 +79,7 @@ class _Done(NamedTuple):
     sent: tuple[tuple[int, Described], ...]
 
 
-class Endless:
+class EndlessSystem:
     """The processes, what they send, and the steps from a state."""
 
     def __init__(self, setup: Setup, rounds: Sequence[Sequence[int]], window: int) -> None:
@@ -216,13 +216,13 @@ class Endless:
 
     # -- a run of it, for people ---------------------------------------------------------
 
-    def workload(self, turns: Sequence[Turn]) -> Workload:
+    def program(self, turns: Sequence[Turn]) -> Program:
         """What is sent in a run."""
-        programs = []
+        parts = []
         for i, to in enumerate(self.rounds):
-            sends = turns.count(Turn(i, -1))
-            programs.append(tuple([Send((to[k % len(to)],)) for k in range(sends)]))
-        return tuple(programs)
+            count = turns.count(Turn(i, -1))
+            parts.append(tuple([Send((to[k % len(to)],)) for k in range(count)]))
+        return tuple(parts)
 
     @staticmethod
     def steps(turns: Sequence[Turn]) -> list[Step]:
@@ -233,7 +233,7 @@ class Endless:
 
     def replay(self, turns: Sequence[Turn]) -> Replay:
         """The run with real endpoints."""
-        return Replay(self.setup, self.workload(turns), self.steps(turns))
+        return Replay(self.setup, self.program(turns), self.steps(turns))
 
 
 def _oldest(parts: Iterable[Described]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """One event at one process: the endpoint is called, and the client reacts.
 
-The client makes the sends of its program in order, at any moment: as an event of its
+The client makes its sends in order, at any moment: as an event of its
 own, or inside a delivery, of which a handler may have several. An event with
 deliveries therefore has an outcome for each way to spread sends over them. The way
 taken is the outcome's *script*, a number at each point at which there was a choice: 0
@@ -37,7 +37,7 @@ class Local(NamedTuple):
 
     endpoint: Endpoint
     left: int
-    """Sends of the program that are still to come."""
+    """Sends that are still to come."""
     got: tuple[int, ...]
     """For each sender, which of its messages were delivered here, as bits."""
     ghost: Hashable
@@ -159,10 +159,10 @@ class Run:
 
     def _options(self) -> int:
         """How many ways there are to go on: not sending, sending, marking."""
-        program = self.actor.program
+        sends = self.actor.sends
         if not self.left:
             return 1
-        send = program[len(program) - self.left]
+        send = sends[len(sends) - self.left]
         if send.after > sum(bits.bit_count() for bits in self.got):
             return 1
         return 2 + len(self._may_mark())
@@ -172,8 +172,8 @@ class Run:
         if self.marked:
             return []
         actor = self.actor
-        mid = len(actor.program) - self.left + 1
-        return actor.ghost.may_mark(self.ghost, actor.index, mid, actor.program[mid - 1].to)
+        mid = len(actor.sends) - self.left + 1
+        return actor.ghost.may_mark(self.ghost, actor.index, mid, actor.sends[mid - 1].to)
 
     def _choose(self, options: int) -> int:
         k = len(self.choices)
@@ -189,8 +189,8 @@ class Run:
         mark = self._may_mark()[how - 2] if how > 1 else None
         self.marked |= mark is not None
         self.left -= 1
-        mid = len(actor.program) - self.left
-        to = actor.program[mid - 1].to
+        mid = len(actor.sends) - self.left
+        to = actor.sends[mid - 1].to
         taint, self.ghost = actor.ghost.sends(self.ghost, actor.index, mid, to, mark)
         names = actor.names[to[0]] if len(to) == 1 else [actor.names[j] for j in to]
         self.endpoint.send(names, Tag(actor.index, mid, taint))

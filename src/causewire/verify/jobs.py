@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..core.errors import CausewireError
-from .check import Result, Unit, check_unit, cores
+from .check import Checker, Result, Unit, cores
+from .programs import written
 from .sometimes import SOMETIMES, needed
 from .workers import Numbered, spread
-from .workloads import written
 
 __all__ = ["Checkpoint", "CheckpointError", "Progress", "Summary", "run_units"]
 
@@ -54,7 +54,7 @@ class Summary:
     cpu_seconds: float = 0.0
     seconds: float = 0.0
     violating: int = 0
-    """Workloads with a violation."""
+    """Programs with a violation."""
     shortest: Result | None = None
     met: set[str] = field(default_factory=set)
     required: frozenset[str] = frozenset()
@@ -127,8 +127,8 @@ class Checkpoint:
         if not whole.endswith("\n"):
             self.path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    def _take(self, unit: int, workload: str, met: list[str], **numbers: Any) -> None:
-        known = self.units[unit].workload
+    def _take(self, unit: int, program: str, met: list[str], **numbers: Any) -> None:
+        known = self.units[unit].program
         self.results[unit] = Result(known, complete=True, met=frozenset(met), **numbers)
 
     def add(self, k: int, result: Result) -> None:
@@ -136,8 +136,8 @@ class Checkpoint:
         if not result.complete or result.violation is not None:
             return
         numbers = {name: getattr(result, name) for name in _NUMBERS}
-        workload, met = written(result.workload), sorted(result.met)
-        self._write({"unit": k, "workload": workload, "met": met, **numbers})
+        program, met = written(result.program), sorted(result.met)
+        self._write({"unit": k, "program": program, "met": met, **numbers})
 
     def _write(self, entry: dict[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
@@ -146,7 +146,7 @@ class Checkpoint:
 
 def _fingerprint(units: Sequence[Unit]) -> str:
     """A name for a check: the same for the same units and ways to search."""
-    text = repr([(unit.setup, unit.workload, unit.how.ghost, unit.how.properties, unit.m1)
+    text = repr([(unit.setup, unit.program, unit.options.ghost, unit.options.properties, unit.m1)
                  for unit in units])  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -175,7 +175,7 @@ def run_units(
     start = time.perf_counter()
     summary = Summary(units=len(units))
     if units:
-        summary.required = needed(units[0].setup.network, units[0].how.ghost)
+        summary.required = needed(units[0].setup, units[0].options.ghost)
     todo: list[Numbered] = list(enumerate(units))
     if checkpoint is not None:
         for result in checkpoint.results.values():
@@ -215,6 +215,7 @@ def _here(
     todo: list[Numbered], summary: Summary, progress: Progress | None
 ) -> Generator[tuple[int, Result], None, None]:
     """All in this process."""
+    checker = Checker()
     for k, unit in todo:
         watch = None
         if progress is not None:
@@ -222,4 +223,4 @@ def _here(
             def watch(states: int, transitions: int, depth: int) -> None:
                 progress(summary, states, transitions, depth)
 
-        yield k, check_unit(unit, watch)
+        yield k, checker.check(unit, watch)

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.endpoint import Blocked
+from ..protocols import Protocol
 from .counterexample import Counterexample
 from .cycle import Need, components, cycle_through
-from .endless import VICTIM, Endless, State, Turn
+from .endless import VICTIM, EndlessSystem, State, Turn
 from .replay import Replay
-from .setup import Network, Setup
+from .setup import NetworkModel, Setup
 
-__all__ = ["Lasso", "Result", "look", "rounds_of"]
+__all__ = ["Lasso", "StarvationResult", "find_starvation", "rounds_of"]
 
 Rounds = Sequence[Sequence[int]]
 
@@ -50,7 +51,7 @@ def rounds_of(processes: int, senders: int) -> list[list[int]]:
 class Lasso:
     """A run that goes on for ever: a stem, and a cycle."""
 
-    def __init__(self, system: Endless, stem: list[Turn], cycle: list[Turn]) -> None:
+    def __init__(self, system: EndlessSystem, stem: list[Turn], cycle: list[Turn]) -> None:
         self.system = system
         self.stem = stem
         self.cycle = cycle
@@ -58,8 +59,8 @@ class Lasso:
     def run(self, times: int = 1) -> Counterexample:
         """The stem and the cycle, so many times, as a run like any other."""
         turns = self.stem + times * self.cycle
-        workload, steps = self.system.workload(turns), self.system.steps(turns)
-        return Counterexample(self.system.setup, workload, steps, "starvation")
+        program, steps = self.system.program(turns), self.system.steps(turns)
+        return Counterexample(self.system.setup, program, steps, "starvation")
 
     def words(self) -> list[str]:
         """The run in words: the stem, the cycle once, and what the victim waits for."""
@@ -90,7 +91,7 @@ def _held(replay: Replay) -> list[Blocked]:
 
 
 @dataclass(slots=True)
-class Result:
+class StarvationResult:
     """What came of a search for starvation."""
 
     protocol: str
@@ -149,22 +150,34 @@ class Result:
         return "\n".join(lines)
 
 
-def look(
-    protocol: str,
+def find_starvation(
+    protocol: str | Protocol,
     *,
     processes: int = 3,
     senders: int | None = None,
     window: int = 1,
     limit: int = 2_000_000,
     progress: Callable[[int, int], None] = lambda states, transitions: None,
-) -> Result:
-    """Look for starvation. All processes but the victim send, or so many of them."""
+) -> StarvationResult:
+    """Return what a search for starvation finds in a protocol.
+
+    Args:
+        protocol: A name, or a `Protocol`, whose endpoint implements `relative_state`.
+        processes: How many processes there are.
+        senders: How many of them keep sending; all but the victim, if None.
+        window: How many packets a channel holds; a step that would add more is left out.
+        limit: The number of states after which to stop.
+        progress: Called now and then with the numbers of states and transitions.
+
+    Raises:
+        LocalProtocolError: Unknown protocol, or one without `relative_state`.
+    """
     start = time.perf_counter()
     rounds = rounds_of(processes, processes - 1 if senders is None else senders)
-    setup = Setup(protocol, processes, Network(fifo=True))
-    graph = _Graph(Endless(setup, rounds, window), limit, progress)
-    result = Result(
-        protocol=protocol,
+    setup = Setup(protocol, processes, NetworkModel(fifo=True))
+    graph = _Graph(EndlessSystem(setup, rounds, window), limit, progress)
+    result = StarvationResult(
+        protocol=setup.name,
         rounds=rounds,
         window=window,
         states=len(graph.states),
@@ -186,7 +199,9 @@ def look(
 class _Graph:
     """All states, breadth first, and their edges."""
 
-    def __init__(self, system: Endless, limit: int, progress: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, system: EndlessSystem, limit: int, progress: Callable[[int, int], None]
+    ) -> None:
         self.system = system
         self.states: list[State] = [system.initial]
         self.edges: list[list[tuple[Turn, int]]] = []

@@ -3,7 +3,7 @@
 The kernel asks by number: for the outcomes of an event at a local state, for what
 is ready in an inbox, for an inbox with a bundle put into it. The answers come from
 the actors, and so from the endpoints, and are kept here for the next search and
-the next workload. Local states of all actors are numbered in one sequence, and so
+the next program. Local states of all actors are numbered in one sequence, and so
 are the inboxes of all processes.
 """
 

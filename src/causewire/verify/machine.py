@@ -11,8 +11,8 @@ is the same wherever it finds itself in its station, so it is worked out once. W
 another process adds depends on its own station and on the bundle of packets that
 comes in, and is looked up. That is all that the inner loop of a search has to do.
 
-A `Stage` keeps the tables of a setup, for all workloads: the process that sends to
-1, 2, 1 is the same in each. A `Machine` is a stage and one workload.
+A `Stage` keeps the tables of a setup, for all programs: the process that sends to
+1, 2, 1 is the same in each. A `Machine` is a stage and one program.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .actor import Actor, Move
 from .event import TICKS
 from .ghost import Ghost
 from .post import Post
+from .programs import Program, Sends, expected
 from .setup import PROPERTIES, ROUND, Phases, Setup
-from .workloads import Program, Workload, expected
 
 __all__ = ["Found", "Machine", "Row", "Stage"]
 
@@ -52,17 +52,17 @@ class Stage:
         self.forget = forget
         self.judged = frozenset(judged)
         self.post = Post(setup)
-        self._actors: dict[tuple[int, Program, object], Actor] = {}
+        self._actors: dict[tuple[int, Sends, object], Actor] = {}
 
-    def actor(self, index: int, program: Program, ghost: Ghost, name: object) -> Actor:
-        """The tables of a process with this program; `name` tells ghosts apart."""
-        key = (index, program, name)
+    def actor(self, index: int, sends: Sends, ghost: Ghost, name: object) -> Actor:
+        """The tables of a process that makes these sends; `name` tells ghosts apart."""
+        key = (index, sends, name)
         actor = self._actors.get(key)
         if actor is None:
             actor = self._actors[key] = Actor(
                 self.post,
                 index,
-                program,
+                sends,
                 ghost,
                 merge_reactions=self.merge_reactions,
                 forget=self.forget,
@@ -78,8 +78,8 @@ class Stage:
     def everybody(self) -> Iterable[Actor]:
         return self._actors.values()
 
-    def actors(self, workload: Workload, ghost: Ghost, name: object) -> list[Actor]:
-        return [self.actor(i, program, ghost, name) for i, program in enumerate(workload)]
+    def actors(self, program: Program, ghost: Ghost, name: object) -> list[Actor]:
+        return [self.actor(i, sends, ghost, name) for i, sends in enumerate(program)]
 
 
 class Row(NamedTuple):
@@ -144,12 +144,12 @@ class Found(NamedTuple):
 
 
 class Machine:
-    """A stage with a workload on it, and states as integers."""
+    """A stage with a program on it, and states as integers."""
 
     def __init__(
         self,
         stage: Stage,
-        workload: Workload,
+        program: Program,
         ghost: Ghost,
         name: object,
         *,
@@ -158,10 +158,10 @@ class Machine:
     ) -> None:
         self.stage = stage
         self.setup = stage.setup
-        self.workload = workload
+        self.program = program
         self.ghost = ghost
-        self.actors = stage.actors(workload, ghost, name)
-        self.expected = expected(workload)
+        self.actors = stage.actors(program, ghost, name)
+        self.expected = expected(program)
         self.phases = Phases(stage.setup.network, ghost.marks)
         n = len(self.actors)
         self.mask = (1 << _BITS) - 1
@@ -271,19 +271,17 @@ class Machine:
     # -- when nothing is left to happen ---------------------------------------
 
     def verdict(self, state: int) -> Found | int | None:
-        """What to make of a state without moves.
+        """Return what a state without moves means.
 
-        None if all is done; a violation if it is not, and will not be; the next
-        state if the drivers have a round of `retransmit` left.
+        That is None if everything is done; a violation if something is not done and
+        never will be; or the next state, if drivers may still call `retransmit`.
         """
         phase, stations = self.unpack(state)
-        wrong = None
-        judged = self.actors[0].judged
+        wrong: dict[str, int] = {}
         for i, (actor, station) in enumerate(zip(self.actors, stations, strict=True)):
-            what = actor.unfinished(station, self.expected[i])
-            if what is not None and (wrong is None or what == "undelivered"):
-                wrong = Found(what, state, i, None)
-        if wrong is None:
+            for what in actor.unfinished(station, self.expected[i]):
+                wrong.setdefault(what, i)
+        if not wrong:
             return None
         then = self.phases.after[phase][ROUND]
         if then >= 0:
@@ -298,4 +296,7 @@ class Machine:
                     quiet[j] = self.actors[j].add(quiet[j], bundle)
             if quiet != stations:
                 return self.pack(then, quiet)
-        return wrong if wrong.kind in judged else None
+        for what in PROPERTIES:
+            if what in wrong and what in self.stage.judged:
+                return Found(what, state, wrong[what], None)
+        return None

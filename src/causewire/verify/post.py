@@ -1,6 +1,6 @@
 """Packets on their way, as numbers: what lies in inboxes, and what is added to them.
 
-All workloads of a setup share these numbers, so that tables of one are tables of
+All programs of a setup share these numbers, so that tables of one are tables of
 another. A *bundle* is what one step sends to one process; an *inbox* is all that is on
 its way to a process, in no order, or, on FIFO channels, a queue for each sender.
 """
@@ -50,7 +50,7 @@ Inbox: TypeAlias = tuple[Any, ...]
 class Post:
     """Packets, bundles and inboxes of all processes, as numbers.
 
-    Shared by all workloads, so that stations of one can be stations of another.
+    Shared by all programs, so that stations of one can be stations of another.
     """
 
     def __init__(self, setup: Setup) -> None:

@@ -216,8 +216,7 @@ class Commuting:
     def __init__(
         self, plain: Sequence[Actor], reached: Sequence[Iterable[int]], ghosted: Sequence[Actor]
     ) -> None:
-        sends = [send for actor in ghosted for send in actor.program]
-        several = any(len(send.to) > 1 for send in sends)
+        several = any(len(send.to) > 1 for actor in ghosted for send in actor.sends)
         self.diamonds = [
             Diamond(*each, several) for each in zip(plain, reached, ghosted, strict=True)
         ]

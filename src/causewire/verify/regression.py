@@ -20,8 +20,15 @@ __all__ = ["case_of", "regression_test"]
 
 def _tested(found: Counterexample) -> str:
     """The protocol to test: for a mutant the one that it is made of."""
-    mutant = MUTANTS.get(found.setup.protocol)
-    return found.setup.protocol if mutant is None else mutant.of
+    mutant = MUTANTS.get(found.setup.name)
+    return found.setup.name if mutant is None else mutant.of
+
+
+def _options(found: Counterexample) -> dict[str, Any]:
+    """The options of the protocol to test: those of a mutant are its mistake."""
+    mutant = MUTANTS.get(found.setup.name)
+    mistakes = {} if mutant is None else mutant.options
+    return {key: value for key, value in found.setup.about.chosen if key not in mistakes}
 
 
 def case_of(found: Counterexample) -> dict[str, Any]:
@@ -40,9 +47,9 @@ def case_of(found: Counterexample) -> dict[str, Any]:
             schedule.append(["tick", h.process])
     to = {h.message: list(h.peers) for h in replay.happened if h.kind == "send"}
     return {
-        "title": f"{found.setup.protocol}: {found.verdict()}",
+        "title": f"{found.setup.name}: {found.verdict()}",
         "protocol": _tested(found),
-        "corrected_options": dict(found.setup.options),
+        "corrected_options": _options(found),
         "n": found.setup.processes,
         "net": "fifo" if network.fifo else "reorder" if network.reliable else "lossy",
         "sync": True,
@@ -58,13 +65,14 @@ def case_of(found: Counterexample) -> dict[str, Any]:
 
 def regression_test(found: Counterexample) -> str:
     """The text of a file for pytest."""
-    protocol = protocols.describe(_tested(found))
+    mutant = MUTANTS.get(found.setup.name)
+    protocol = found.setup.about if mutant is None else protocols.describe(mutant.of)
     right = protocol.causal and protocol.live
     check = "outcome.ok, outcome.explain()" if right else "not outcome.ok"
     kind = found.kind.partition(":")[0]
     case = "".join(_entry(key, value) for key, value in case_of(found).items())
     story = "\n".join(f"# {line}".rstrip() for line in found.words().splitlines())
-    return f'''"""A run in which {found.setup.protocol} was found to go wrong: {kind}."""
+    return f'''"""A run in which {found.setup.name} was found to go wrong: {kind}."""
 
 from causewire.testing import Case, replay
 
@@ -74,7 +82,7 @@ CASE = {{
 {case}}}
 
 
-def test_{_identifier(found.setup.protocol)}_{_identifier(kind)}():
+def test_{_identifier(found.setup.name)}_{_identifier(kind)}():
     outcome = replay(Case.from_json(CASE))
     assert {check}
 '''

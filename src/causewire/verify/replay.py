@@ -15,9 +15,9 @@ from ..core.endpoint import Delivery, Endpoint, Packet
 from ..core.errors import CausewireError
 from .event import SEND, TICKS, Script
 from .machine import Machine
+from .programs import Program
 from .search import Way
 from .setup import LOSS, REPEAT, Setup
-from .workloads import Workload
 
 __all__ = ["Happening", "Replay", "ReplayError", "Step", "steps_of"]
 
@@ -98,7 +98,7 @@ class Client:
         self.run = run
         self.index = index
         self.endpoint = endpoint
-        self.left = list(run.workload[index])
+        self.left = list(run.program[index])
         self.delivered = 0
         self.script: list[int] = []
         self.reactions: list[tuple[str, str]] = []
@@ -108,7 +108,7 @@ class Client:
     def send(self, inside: str | None = None) -> None:
         run = self.run
         send = self.left.pop(0)
-        mid = len(run.workload[self.index]) - len(self.left)
+        mid = len(run.program[self.index]) - len(self.left)
         name = f"{run.names[self.index]}:{mid}"
         if inside is not None:
             self.reactions.append((inside, name))
@@ -129,9 +129,9 @@ class Client:
 class Replay:
     """The steps of a run on fresh endpoints, and all that happens in it."""
 
-    def __init__(self, setup: Setup, workload: Workload, steps: Sequence[Step]) -> None:
+    def __init__(self, setup: Setup, program: Program, steps: Sequence[Step]) -> None:
         self.setup = setup
-        self.workload = workload
+        self.program = program
         self.names = setup.names
         self.happened: list[Happening] = []
         self.error: Exception | None = None

@@ -1,15 +1,15 @@
-"""What is checked: a protocol, so many processes of it, and a network.
+"""What is checked: a protocol, a number of processes that run it, and a network.
 
 The network is a value. Packets on their way to a process lie in its inbox, from
-which any may be taken next, or, on FIFO channels, the oldest of each sender. What
-the network may do wrong is bounded, and so is what the drivers may do unasked:
+which any may be taken next, or, on FIFO channels, the oldest of each sender. The
+faults of the network are bounded, and so are the calls that drivers make unasked:
 
-    loss        so many packets disappear
-    duplicates  so many packets are received and stay in the inbox
-    ticks       so many calls of `retransmit`, at any moment
-    rounds      when nothing is left to happen and not all is done, every process
-                calls `retransmit`, at most so often: the timer that comes round
-                when all is quiet
+    loss        up to this many packets disappear
+    duplicates  up to this many packets are received and stay in the inbox
+    ticks       up to this many calls of `retransmit`, at any moment
+    rounds      when nothing is left to happen and not everything is done, every
+                process calls `retransmit`, at most this many times: a timer that
+                fires when all is quiet
 
 How much of each has been used up is part of a state: its *phase*. So is whether
 a message has been marked (see `ghost`).
@@ -19,11 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 from .. import protocols
 from ..core.endpoint import Endpoint
-from .mutants import MUTANTS
+from ..protocols import Protocol
 
 __all__ = [
     "FREE",
@@ -33,7 +32,7 @@ __all__ = [
     "REPEAT",
     "ROUND",
     "TICK",
-    "Network",
+    "NetworkModel",
     "Phases",
     "Setup",
 ]
@@ -44,7 +43,7 @@ LOSS = 2
 REPEAT = 4
 TICK = 8
 ROUND = 16
-"""What a move costs: bits, as a repeated packet may have its reaction marked."""
+"""What a move costs, as bits: a reaction to a repeated packet may also be marked."""
 
 COSTS = 32
 
@@ -57,7 +56,7 @@ message did not arrive, a client still waits to send, a buffer is not empty.
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkModel:
     """What may happen to a packet, and how often."""
 
     fifo: bool = False
@@ -86,12 +85,28 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A protocol under a network: all that a search has to know, but the workload."""
+    """What a search checks, except for the program: a protocol, processes and a network.
 
-    protocol: str
+    Attributes:
+        protocol: A name that `causewire.protocols` knows, or a `Protocol`; options of the
+            protocol are part of the value (`Protocol.with_options`).
+        processes: How many processes there are; they are named p0, p1, ...
+        network: What may happen to packets.
+    """
+
+    protocol: str | Protocol
     processes: int
-    network: Network = field(default_factory=Network)
-    options: tuple[tuple[str, Any], ...] = ()
+    network: NetworkModel = field(default_factory=NetworkModel)
+
+    @property
+    def about(self) -> Protocol:
+        """The protocol as a value."""
+        return protocols.describe(self.protocol)
+
+    @property
+    def name(self) -> str:
+        """The name of the protocol."""
+        return self.about.name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,12 +114,9 @@ class Setup:
         return tuple(f"p{k}" for k in range(self.processes))
 
     def endpoint(self, index: int) -> Endpoint:
-        """A new endpoint for one process: of the registry, or one with a mistake in it."""
+        """Return a new endpoint for process `index`."""
         names = self.names
-        mutant = MUTANTS.get(self.protocol)
-        if mutant is not None:
-            return mutant.endpoint(names[index], names, **dict(self.options))
-        return protocols.create(self.protocol, names[index], names, **dict(self.options))
+        return protocols.create(self.protocol, names[index], names)
 
 
 class Phases:
@@ -115,7 +127,7 @@ class Phases:
 
     first = 1
 
-    def __init__(self, network: Network, marks: bool) -> None:
+    def __init__(self, network: NetworkModel, marks: bool) -> None:
         limits = (network.loss, network.duplicates, network.ticks, network.rounds)
         used = product(*(range(limit + 1) for limit in limits))
         self.values = [(marked, *each) for each in used for marked in (1, 0)]

@@ -22,17 +22,17 @@ from collections.abc import Callable, Collection, Iterator
 from ..core.endpoint import Packet
 from .event import SEND
 from .machine import Stage
-from .setup import Network
+from .setup import Setup
 
 __all__ = ["SOMETIMES", "met", "needed"]
 
 SOMETIMES = ("concurrent", "reordered", "held", "chained", "reaction")
 
 
-def needed(network: Network, ghost: str) -> frozenset[str]:
-    """What a check on this network must have met."""
+def needed(setup: Setup, ghost: str) -> frozenset[str]:
+    """Return what a check of this setup must have met."""
     wanted = set(SOMETIMES)
-    if network.fifo:
+    if setup.network.fifo:
         wanted.discard("reordered")
     if ghost != "marked":
         wanted.discard("chained")

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..core.errors import CausewireError
-from .check import Result, Unit, check_unit
+from .check import Checker, Result, Unit
 
 __all__ = ["Numbered", "WorkerLostError", "spread"]
 
@@ -34,16 +34,35 @@ class WorkerLostError(CausewireError):
 
 # -- in a worker --------------------------------------------------------------
 
-_board: Any = None
-_place = -1
+
+class _Worker:
+    """What one process of the pool keeps: its tables, and its place on the board."""
+
+    def __init__(self, board: Any, place: int) -> None:
+        self.board = board
+        self.place = place
+        self.checker = Checker()
+
+    def show(self, states: int, transitions: int, depth: int) -> None:
+        """Show on the board how far this process is."""
+        self.board[3 * self.place : 3 * self.place + 3] = [states, transitions, depth]
+
+    def check(self, numbered: Numbered) -> tuple[int, Result]:
+        k, unit = numbered
+        result = self.checker.check(unit, self.show)
+        self.show(0, 0, 0)
+        return k, result
+
+
+_worker: _Worker | None = None
+"""Set by `_enter` in each process of a pool, which has no other way to keep something."""
 
 
 def _enter(board: Any, places: Any) -> None:
-    """A worker begins: it gets a place on the board where it shows how far it is."""
-    global _board, _place
-    _board = board
+    """Set up this process as a worker, with a place of its own on the board."""
+    global _worker
     with places.get_lock():
-        _place = places.value
+        _worker = _Worker(board, places.value)
         places.value += 1
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -55,15 +74,9 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _show(states: int, transitions: int, depth: int) -> None:
-    _board[3 * _place : 3 * _place + 3] = [states, transitions, depth]
-
-
 def _do(numbered: Numbered) -> tuple[int, Result]:
-    k, unit = numbered
-    result = check_unit(unit, _show)
-    _show(0, 0, 0)
-    return k, result
+    assert _worker is not None
+    return _worker.check(numbered)
 
 
 # -- where they are started ---------------------------------------------------
@@ -86,8 +99,8 @@ def spread(
         while True:
             while len(waiting) < 2 * workers and (each := next(left, None)) is not None:
                 k, unit = each
-                how = replace(unit.how, memory=unit.how.memory // workers)
-                waiting.add(pool.submit(_do, (k, replace(unit, how=how))))
+                how = replace(unit.options, memory=unit.options.memory // workers)
+                waiting.add(pool.submit(_do, (k, replace(unit, options=how))))
             if not waiting:
                 return
             done, waiting = wait(waiting, timeout=_LOOK, return_when=FIRST_COMPLETED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from ...core import rst
@@ -228,10 +227,11 @@ TABLE = (
     Mutant(
         "mf-footnote-4",
         "mf",
-        partial(Mf, fifo=True),
+        Mf,
         "6",
         "no wait between messages to one receiver, on channels that are not FIFO",
         "0>1,1; 1>",
+        options={"fifo": True},
     ),
     Mutant(
         "rst-dests-missing",

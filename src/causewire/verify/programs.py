@@ -1,14 +1,14 @@
 """What the clients do: who sends how many messages, to whom, and when at earliest.
 
-A program is the list of sends of one process. The client makes them in order, at
+A sends is the list of sends of one process. The client makes them in order, at
 any moment it likes: the search tries every moment, those inside deliveries
 included. A send may be held back until so many messages have been delivered to
 its process (`after`), which is what "receive; send z" means in the programs of
 Mattern and Fünfrocken.
 
-A workload is one program for each process. To check "three processes, three
-messages each" is to check all of their workloads; and since a protocol does not
-know one process from another but by name, workloads that differ by a renaming
+A program is one sends for each process. To check "three processes, three
+messages each" is to check all of their programs; and since a protocol does not
+know one process from another but by name, programs that differ by a renaming
 are one: of the 512 for three times three unicasts, 88 are left.
 
 In writing: `0>1,2; 1>0+2; 2>@1 0` is process 0 sending to 1 and then to 2,
@@ -27,9 +27,9 @@ from ..core.errors import CausewireError
 __all__ = [
     "PROGRAMS",
     "Program",
+    "ProgramError",
     "Send",
-    "Workload",
-    "WorkloadError",
+    "Sends",
     "broadcasts",
     "expected",
     "multicasts",
@@ -41,8 +41,8 @@ __all__ = [
 ]
 
 
-class WorkloadError(CausewireError, ValueError):
-    """A workload that cannot be read, or makes no sense."""
+class ProgramError(CausewireError, ValueError):
+    """A program that cannot be read, or makes no sense."""
 
 
 class Send(NamedTuple):
@@ -52,29 +52,32 @@ class Send(NamedTuple):
     after: int = 0
 
 
-Program: TypeAlias = tuple[Send, ...]
-Workload: TypeAlias = tuple[Program, ...]
+Sends: TypeAlias = tuple[Send, ...]
+"""What one process sends, in order."""
+
+Program: TypeAlias = tuple[Sends, ...]
+"""What each process sends."""
 
 
 def _counts(processes: int, messages: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(messages, int):
         return (messages,) * processes
     if len(messages) != processes:
-        raise WorkloadError(f"{len(messages)} numbers of messages for {processes} processes")
+        raise ProgramError(f"{len(messages)} numbers of messages for {processes} processes")
     return tuple(messages)
 
 
-def _all(choices: Iterable[Iterable[tuple[int, ...]]], counts: Sequence[int]) -> Iterator[Workload]:
+def _all(choices: Iterable[Iterable[tuple[int, ...]]], counts: Sequence[int]) -> Iterator[Program]:
     """Every assignment of destinations, given what each process may choose from."""
-    programs = [
-        [tuple(map(Send, program)) for program in product(list(choice), repeat=count)]
+    parts = [
+        [tuple(map(Send, sends)) for sends in product(list(choice), repeat=count)]
         for choice, count in zip(choices, counts, strict=True)
     ]
-    yield from product(*programs)
+    yield from product(*parts)
 
 
-def unicasts(processes: int, messages: int | Sequence[int]) -> Iterator[Workload]:
-    """All workloads of messages to one other process each.
+def unicasts(processes: int, messages: int | Sequence[int]) -> Iterator[Program]:
+    """All programs of messages to one other process each.
 
     `messages` is the number for each process, or one number for all.
     """
@@ -83,8 +86,8 @@ def unicasts(processes: int, messages: int | Sequence[int]) -> Iterator[Workload
     return _all(choices, _counts(processes, messages))
 
 
-def multicasts(processes: int, messages: int | Sequence[int]) -> Iterator[Workload]:
-    """All workloads of messages to one or more other processes each."""
+def multicasts(processes: int, messages: int | Sequence[int]) -> Iterator[Program]:
+    """All programs of messages to one or more other processes each."""
     everybody = range(processes)
     choices = []
     for i in everybody:
@@ -96,78 +99,78 @@ def multicasts(processes: int, messages: int | Sequence[int]) -> Iterator[Worklo
     return _all(choices, _counts(processes, messages))
 
 
-def broadcasts(processes: int, messages: int | Sequence[int]) -> Iterator[Workload]:
-    """The one workload in which every message goes to all other processes."""
+def broadcasts(processes: int, messages: int | Sequence[int]) -> Iterator[Program]:
+    """The one program in which every message goes to all other processes."""
     everybody = range(processes)
     choices = [[tuple(j for j in everybody if j != i)] for i in everybody]
     return _all(choices, _counts(processes, messages))
 
 
-def _renamed(workload: Workload, names: Sequence[int]) -> Workload:
-    programs: list[Program] = [()] * len(workload)
-    for i, program in enumerate(workload):
-        programs[names[i]] = tuple(
-            Send(tuple(sorted(names[j] for j in send.to)), send.after) for send in program
+def _renamed(program: Program, names: Sequence[int]) -> Program:
+    parts: list[Sends] = [()] * len(program)
+    for i, sends in enumerate(program):
+        parts[names[i]] = tuple(
+            Send(tuple(sorted(names[j] for j in send.to)), send.after) for send in sends
         )
-    return tuple(programs)
+    return tuple(parts)
 
 
-def orbit(workload: Workload) -> set[Workload]:
-    """The workloads that are this one with its processes renamed."""
-    return {_renamed(workload, names) for names in permutations(range(len(workload)))}
+def orbit(program: Program) -> set[Program]:
+    """The programs that are this one with its processes renamed."""
+    return {_renamed(program, names) for names in permutations(range(len(program)))}
 
 
-def up_to_renaming(workloads: Iterable[Workload]) -> Iterator[Workload]:
-    """One workload of each class, the one that comes first."""
-    seen: set[Workload] = set()
-    for workload in workloads:
-        if workload not in seen:
-            seen |= orbit(workload)
-            yield workload
+def up_to_renaming(programs: Iterable[Program]) -> Iterator[Program]:
+    """One program of each class, the one that comes first."""
+    seen: set[Program] = set()
+    for program in programs:
+        if program not in seen:
+            seen |= orbit(program)
+            yield program
 
 
-def expected(workload: Workload) -> tuple[int, ...]:
+def expected(program: Program) -> tuple[int, ...]:
     """How many messages each process is to deliver."""
-    counts = [0] * len(workload)
-    for program in workload:
-        for send in program:
+    counts = [0] * len(program)
+    for sends in program:
+        for send in sends:
             for j in send.to:
                 counts[j] += 1
     return tuple(counts)
 
 
-def written(workload: Workload) -> str:
-    """A workload in writing; `parse` reads it."""
+def written(program: Program) -> str:
+    """A program in writing; `parse` reads it."""
     parts = []
-    for i, program in enumerate(workload):
-        sends = [
+    for i, sends in enumerate(program):
+        words = [
             (f"@{send.after} " if send.after else "") + "+".join(map(str, send.to))
-            for send in program
+            for send in sends
         ]
-        parts.append(f"{i}>{','.join(sends)}")
+        parts.append(f"{i}>{','.join(words)}")
     return "; ".join(parts)
 
 
-def parse(text: str) -> Workload:
-    """The workload that `text` describes, or the one of that name in `PROGRAMS`."""
+def parse(text: str) -> Program:
+    """The program that `text` describes, or the one of that name in `PROGRAMS`."""
     return PROGRAMS.get(text) or _read(text)
 
 
-def _read(text: str) -> Workload:
-    parts = [part.strip() for part in text.split(";") if part.strip()]
-    programs: list[Program] = []
-    for i, part in enumerate(parts):
-        name, arrow, sends = part.partition(">")
+def _read(text: str) -> Program:
+    pieces = [piece.strip() for piece in text.split(";") if piece.strip()]
+    parts: list[Sends] = []
+    for i, piece in enumerate(pieces):
+        name, arrow, words = piece.partition(">")
         if not arrow or name.strip() != str(i):
-            raise WorkloadError(f"part {i} of a workload must start with '{i}>', not {part!r}")
-        programs.append(tuple(_send(word.strip()) for word in sends.split(",") if word.strip()))
-    for i, program in enumerate(programs):
-        for send in program:
-            if not all(0 <= j < len(programs) for j in send.to):
-                raise WorkloadError(f"process {i} sends to {list(send.to)}, and not all are there")
-    if not programs:
-        raise WorkloadError("a workload needs at least one process")
-    return tuple(programs)
+            raise ProgramError(f"part {i} of a program must start with '{i}>', not {piece!r}")
+        parts.append(tuple(_send(word.strip()) for word in words.split(",") if word.strip()))
+    for i, sends in enumerate(parts):
+        for send in sends:
+            if not all(0 <= j < len(parts) for j in send.to):
+                raise ProgramError(f"process {i} sends to {list(send.to)}, and not all are there")
+    if not parts:
+        raise ProgramError("a program needs at least one process")
+    return tuple(parts)
 
 
 def _send(word: str) -> Send:
@@ -178,11 +181,11 @@ def _send(word: str) -> Send:
             after = int(number)
         to = sorted({int(name) for name in word.split("+")})
     except ValueError:
-        raise WorkloadError(f"{word!r} is no send: destinations joined by '+'") from None
+        raise ProgramError(f"{word!r} is no send: destinations joined by '+'") from None
     return Send(tuple(to), after)
 
 
-PROGRAMS: dict[str, Workload] = {
+PROGRAMS: dict[str, Program] = {
     "mf-first": _read("0>2,1; 1>@1 2; 2>"),
     "mf-second": _read("0>1,2; 1>2,0; 2>0,1"),
     "mf-third": _read("0>1; 1>; 2>1"),

@@ -1,4 +1,4 @@
-"""Workloads: all of them, those that differ, and how they are written down."""
+"""Programs: all of them, those that differ, and how they are written down."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from causewire.verify import (
     PROGRAMS,
-    WorkloadError,
+    ProgramError,
     broadcasts,
     multicasts,
     parse,
@@ -14,7 +14,7 @@ from causewire.verify import (
     up_to_renaming,
     written,
 )
-from causewire.verify.workloads import expected, orbit
+from causewire.verify.programs import expected, orbit
 
 
 @pytest.mark.parametrize(("messages", "every", "distinct"), [(1, 8, 2), (2, 64, 12), (3, 512, 88)])
@@ -33,9 +33,9 @@ def test_renaming_loses_none() -> None:
 
 
 def test_uneven_numbers() -> None:
-    workloads = list(unicasts(3, (5, 0, 1)))
-    assert len(workloads) == 2**6
-    assert {tuple(map(len, workload)) for workload in workloads} == {(5, 0, 1)}
+    programs = list(unicasts(3, (5, 0, 1)))
+    assert len(programs) == 2**6
+    assert {tuple(map(len, program)) for program in programs} == {(5, 0, 1)}
 
 
 def test_multicasts_go_to_every_set_of_others() -> None:
@@ -45,8 +45,8 @@ def test_multicasts_go_to_every_set_of_others() -> None:
 
 
 def test_nobody_sends_to_itself() -> None:
-    for workload in [*unicasts(4, 1), *multicasts(3, 2)]:
-        assert all(i not in send.to for i, program in enumerate(workload) for send in program)
+    for program in [*unicasts(4, 1), *multicasts(3, 2)]:
+        assert all(i not in send.to for i, sends in enumerate(program) for send in sends)
 
 
 @pytest.mark.parametrize("text", ["0>1,2; 1>0+2; 2>@1 0", "0>; 1>0,0,0", "0>0,1; 1>"])
@@ -63,10 +63,10 @@ def test_programs_by_name() -> None:
 
 @pytest.mark.parametrize("text", ["", "1>0", "0>1", "0>x; 1>", "0>1 1>", "0>@x 1; 1>", "0>-1; 1>"])
 def test_nonsense_is_refused(text: str) -> None:
-    with pytest.raises(WorkloadError):
+    with pytest.raises(ProgramError):
         parse(text)
 
 
 def test_as_many_numbers_as_processes() -> None:
-    with pytest.raises(WorkloadError):
+    with pytest.raises(ProgramError):
         list(unicasts(3, (1, 2)))
