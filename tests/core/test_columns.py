@@ -41,10 +41,10 @@ def by_run(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "many"), [("csps", csps.MANY), ("csps", 2), ("sps", 0), ("fifo", 0)]
+    ("protocol", "many"), [("csps", csps.Csps.many), ("csps", 2), ("sps", 0), ("fifo", 0)]
 )
 def test_runs_are_the_packets(protocol: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csps, "MANY", many)
+    monkeypatch.setattr(csps.Csps, "many", many)
     longest = flagged = held = 0
     for seed in range(30):
         chance = random.Random(seed)

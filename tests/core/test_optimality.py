@@ -232,12 +232,12 @@ class System:
             assert len(spec.released) == sum(len(names) for _, names, _ in spec.sends)
 
 
-@pytest.mark.parametrize(("rule", "many"), [("csps", csps.MANY), ("csps", 2), ("sps", 0)])
+@pytest.mark.parametrize(("rule", "many"), [("csps", csps.Csps.many), ("csps", 2), ("sps", 0)])
 def test_every_release_and_permit_at_the_first_possible_step(
     rule: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`many`: also with departures of two messages on, where few ever are together."""
-    monkeypatch.setattr(csps, "MANY", many)
+    monkeypatch.setattr(csps.Csps, "many", many)
     seen: dict[str, int] = {}
     for seed in range(600):
         system = System(rule, seed)

@@ -52,16 +52,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
 from .hybrid import HybridEndpoint, HybridPeer
 from .run import MessageRun
 
 __all__ = ["BufferedRun", "Csps", "Departure"]
-
-MANY = 32
-"""Messages that left together and are worth a departure."""
 
 
 class BufferedRun:
@@ -122,6 +119,11 @@ def _messages(
 
 class Csps(HybridEndpoint[HybridPeer]):
     """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3)."""
+
+    many: ClassVar[int] = 32
+    """Unicasts that left together become one departure if there are at least this many.
+
+    A matter of speed alone; the model checker lowers it to reach departures."""
 
     __slots__ = ("_entered", "_lacking", "_oldest", "_per", "_tail", "_unacked")
 
@@ -203,7 +205,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         alone = not self._unacked
         if alone:
             peers[0].granted = self._oldest  # so it bears no flag
-        if len(peers) < MANY:
+        if len(peers) < self.many:
             self._unacked += peers
             return
         ends = {peer: peer.mids[self._left(peer) - 1] for peer in dict.fromkeys(peers)}
