@@ -35,7 +35,15 @@ import simpy
 
 from causewire import protocols
 from causewire.core.endpoint import Delivery, Packet
-from causewire.sim import Config, Constant, Network, Processes, Uniform, simulate, workloads
+from causewire.sim import (
+    Config,
+    Constant,
+    Processes,
+    SimulatedNetwork,
+    Uniform,
+    simulate,
+    workloads,
+)
 from causewire.sim.scheduler import Scheduler
 from causewire.sim.summary import Histogram
 
@@ -61,7 +69,7 @@ def loop_ours(messages: int) -> Outcome:
         latency = LOW + int(random() * (HIGH - LOW + 1))
         scheduler.at(scheduler.now + latency, arrive, client, to_server, scheduler.now)
 
-    def arrive(client: int, at_server: bool, sent: int, _: object) -> None:
+    def arrive(client: int, at_server: bool, sent: int) -> None:
         nonlocal delivered, total
         delivered += 1
         total += scheduler.now - sent
@@ -70,8 +78,8 @@ def loop_ours(messages: int) -> Outcome:
 
     for client in range(CLIENTS):
         send(client, True)
-    while scheduler.run(1 << 20):
-        pass
+    for _, _, happen, client, at_server, sent, _ in scheduler:
+        happen(client, at_server, sent)
     return delivered, total / delivered
 
 
@@ -120,7 +128,7 @@ def whole_ours(protocol: str, messages: int) -> Outcome:
             processes=Processes(count=CLIENTS + 1, think=Constant(0)),
             messages=messages,
             workload=workloads.RequestReply(),
-            network=Network(latency=Uniform(LOW, HIGH)),
+            network=SimulatedNetwork(latency=Uniform(LOW, HIGH)),
         )
     )
     return summary.deliveries, summary.latency.mean_ns

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from causewire.sim import Config, Jobs, Network, Processes, Regions, Sizes, Summary, workloads
+from causewire.sim import (
+    Config,
+    Jobs,
+    Processes,
+    Regions,
+    SimulatedNetwork,
+    Sizes,
+    Summary,
+    workloads,
+)
 from causewire.sim import faults as faults_module
 from causewire.sim import times as times_module
 from causewire.sim.faults import Fault
@@ -26,7 +35,7 @@ def settings_of(module: object, base: type[Settings]) -> list[type[Settings]]:
 
 
 EVERY: list[type[Settings]] = [
-    *(Config, Network, Regions, Processes, Jobs, Sizes, workloads.Service, workloads.Call),
+    *(Config, SimulatedNetwork, Regions, Processes, Jobs, Sizes, workloads.Service, workloads.Call),
     *workloads.KINDS.values(),
     *settings_of(faults_module, Fault),
     *settings_of(times_module, times_module.Time),
@@ -52,4 +61,4 @@ def test_every_figure_of_the_summary_is_on_the_page() -> None:
 
 
 def test_there_was_something_to_test() -> None:
-    assert len(EVERY) == 8 + 9 + 6 + 5
+    assert len(EVERY) == 8 + 9 + 8 + 5

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from causewire.sim import Crash, Hold, Partition, Slow
+from causewire.sim import Config, Crash, Hold, Partition, SimulationError, Slow
 from causewire.sim.faults import LinkFault
 
 from .simulated import MS, Judge, play
@@ -291,3 +291,74 @@ def test_what_a_worse_network_does_is_told(protocol: str) -> None:
     )
     assert summary.undelivered is None or any("FIFO" in x for x in summary.undelivered.reasons)
     assert summary.refused > 0 or summary.undelivered is not None
+
+
+def test_a_frozen_receiver_takes_its_packets_when_it_is_thawed() -> None:
+    faults = [
+        {"kind": "freeze", "at": "50ms", "processes": ["p1"]},
+        {"kind": "heal", "at": "60ms"},
+        {"kind": "release", "at": "70ms"},
+        {"kind": "thaw", "at": "100ms"},
+    ]
+    summary, judge = stream(faults)
+    waited = sent_within(judge, 47 * MS, 97 * MS)
+    assert len(waited) == 5
+    still = [row for row in judge.rows if row.process == "p1" and 50 * MS < row.time_ns < 100 * MS]
+    assert {row.kind for row in still} <= {"fault_heal", "fault_release"}
+    late = {row.mid: row.time_ns for row in judge.of("deliver") if row.mid in waited}
+    assert set(late.values()) == {100 * MS}
+    assert list(late) == sorted(late)
+    assert summary.undelivered is None
+    assert summary.lost == 0
+    assert [row.process for row in judge.of("fault_freeze", "fault_thaw")] == ["p1", "p1"]
+
+
+def test_a_frozen_sender_sends_nothing_and_goes_on_when_it_is_thawed() -> None:
+    faults = [
+        {"kind": "freeze", "at": "50ms", "processes": [0], "name": "nap"},
+        {"kind": "thaw", "at": "100ms", "name": "nap"},
+    ]
+    summary, judge = stream(faults)
+    assert not sent_within(judge, 50 * MS, 100 * MS)
+    assert len(sent_within(judge, 100 * MS, 100 * MS + 1)) == 1
+    assert summary.deliveries == 20
+
+
+@pytest.mark.parametrize("protocol", ["csps", "sps", "ks", "fifo", "rst"])
+def test_a_freeze_loses_nothing_under_any_protocol(protocol: str) -> None:
+    summary, judge = play(
+        protocol=protocol,
+        processes={
+            "count": 6,
+            "handling": "1ms",
+            "jobs": {"share": 0.2, "length": "4ms"},
+        },
+        messages=200,
+        workload="relay",
+        faults=[
+            {"kind": "freeze", "at": "10ms", "processes": [2, 3]},
+            {"kind": "thaw", "at": "200ms"},
+        ],
+        seed=4,
+    )
+    assert summary.undelivered is None
+    assert summary.messages == 200
+    assert protocol == "fifo" or not judge.violations
+
+
+def test_a_process_that_is_never_thawed_is_the_reason() -> None:
+    summary, _ = play(
+        protocol="csps",
+        processes=5,
+        messages=100,
+        faults=[{"kind": "freeze", "at": "20ms", "processes": ["p3"]}],
+    )
+    assert summary.undelivered is not None
+    assert summary.undelivered.unavoidable
+    assert "freeze at 20000000 ns was never thawed" in summary.undelivered.reasons
+
+
+@pytest.mark.parametrize("where", [{}, {"sides": 2}, {"links": [[0, 1]]}], ids=str)
+def test_a_freeze_names_processes(where: dict[str, Any]) -> None:
+    with pytest.raises(SimulationError, match="freeze needs processes"):
+        Config.from_dict({"protocol": "fifo", "faults": [{"kind": "freeze", "at": "1s", **where}]})

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from causewire.sim import Constant, Network, Normal, Regions, Sizes
+from causewire.sim import Constant, Normal, Regions, SimulatedNetwork, Sizes
 from causewire.sim.faults import Timeline
-from causewire.sim.network import Carrier, Deadlines
+from causewire.sim.links import Deadlines, Links
 from causewire.sim.process import Process
-from causewire.sim.scheduler import Scheduler
+from causewire.sim.scheduler import ARRIVAL, Scheduler
 
 from .simulated import MS, Judge, play
 
@@ -23,26 +23,28 @@ class Wire:
         names = [f"p{i}" for i in range(n)]
         self.processes = [Process(i, name, None) for i, name in enumerate(names)]  # type: ignore[arg-type]
         self.arrived: list[tuple[int, int]] = []
-        self.dropped: list[Any] = []
-        self.carrier = Carrier(
-            Network(**settings),
+        self.links = Links(
+            SimulatedNetwork(**settings),
             fifo,
             Timeline((), names),
             names,
             self.scheduler,
             draws or (lambda: 0.999),
-            lambda p, q, packet, stamp: self.arrived.append((self.scheduler.now, packet)),  # type: ignore[arg-type]
-            lambda p, q, packet: self.dropped.append(packet),
         )
 
     def put(self, at: int, p: int, q: int, packet: int, size: int = 0) -> None:
-        def carry(*_: object) -> None:
-            self.carrier.carry(self.processes[p], self.processes[q], packet, size, 0)  # type: ignore[arg-type]
+        self.scheduler.at(at, "put", p, q, packet, size)
 
-        self.scheduler.at(at, carry)
+    @property
+    def dropped(self) -> list[Any]:
+        return [packet for _, _, packet in self.links.dropped]
 
     def run(self) -> list[tuple[int, int]]:
-        self.scheduler.run(10**6)
+        for now, _, what, p, q, packet, size in self.scheduler:
+            if what is ARRIVAL:
+                self.arrived.append((now, packet))
+            else:
+                self.links.carry(self.processes[p], self.processes[q], packet, size, 0)
         return self.arrived
 
 
@@ -86,7 +88,7 @@ def test_a_lost_packet_has_used_the_uplink() -> None:
     wire.put(0, 0, 1, 2, size=10)
     assert wire.run() == [(25, 2)]
     assert wire.dropped == [1]
-    assert wire.carrier.lost == 1
+    assert wire.links.lost == 1
 
 
 def test_a_copy_travels_by_itself() -> None:
@@ -95,7 +97,7 @@ def test_a_copy_travels_by_itself() -> None:
     wire = Wire(draws=lambda: next(draws), latency=latency, duplicate=0.2)
     wire.put(0, 0, 1, 1)
     assert wire.run() == [(0, 1), (5, 1)]
-    assert wire.carrier.duplicated == 1
+    assert wire.links.duplicated == 1
 
 
 def test_packets_overtake_each_other_unless_channels_are_fifo() -> None:
@@ -206,5 +208,5 @@ def test_default_sizes_are_those_of_the_documentation() -> None:
     sizes = Sizes()
     assert (sizes.payload, sizes.integer, sizes.identifier) == (100, 4, 4)
     assert (sizes.message, sizes.ack, sizes.permit, sizes.control) == (16, 16, 16, 16)
-    assert Network().latency.longest() == 9 * MS
+    assert SimulatedNetwork().latency.longest() == 9 * MS
     assert Normal(1, 1).fixed() is None

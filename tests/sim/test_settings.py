@@ -16,12 +16,12 @@ from causewire.sim import (
     Hold,
     Jobs,
     LogNormal,
-    Network,
     Normal,
     Partition,
     Processes,
     Regions,
     Release,
+    SimulatedNetwork,
     SimulationError,
     Sizes,
     Slow,
@@ -73,7 +73,7 @@ FULL = Config(
         jobs=Jobs(share=0.2, length=Normal(25 * MS, 5 * MS), blocking=False),
     ),
     messages=70,
-    network=Network(
+    network=SimulatedNetwork(
         latency=Regions(
             names=("eu", "us"),
             matrix=((Constant(MS), LogNormal(40 * MS, 0.2)), (Constant(40 * MS), Constant(MS))),
@@ -121,7 +121,7 @@ def test_short_forms() -> None:
     )
     assert short.processes == Processes(count=7)
     assert short.workload == workloads.Relay()
-    assert short.network == Network(latency=Constant(5 * MS), bandwidth=10**6)
+    assert short.network == SimulatedNetwork(latency=Constant(5 * MS), bandwidth=10**6)
     assert short.faults == (Hold(at=10**9),)
     assert short.names() == ("p0", "p1", "p2", "p3", "p4", "p5", "p6")
 

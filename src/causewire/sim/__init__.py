@@ -1,15 +1,18 @@
-"""Deterministic simulation of whole systems, faults included, in simulated time.
+"""Deterministic simulation of whole systems, including faults, in simulated time.
 
-from causewire.sim import Config, simulate, workloads
+    from causewire.sim import SimulationConfig, simulate, workloads
 
-summary = simulate(Config(protocol="csps", workload=workloads.Relay(hops=4), seed=7))
+    config = SimulationConfig(protocol="csps", workload=workloads.Relay(hops=4), seed=7)
+    summary = simulate(config)
+
+`Config` is a short name for `SimulationConfig`.
 """
 
 from . import workloads
-from .config import Config
+from .config import SimulationConfig
 from .errors import SimulationError
-from .faults import Crash, Fault, Heal, Hold, Partition, Release, Slow
-from .network import Network, Regions
+from .faults import Crash, Fault, Freeze, Heal, Hold, Partition, Release, Slow, Thaw
+from .network import Regions, SimulatedNetwork
 from .process import Jobs, Processes
 from .recorder import Sink
 from .run import simulate
@@ -17,27 +20,32 @@ from .sizes import Sizes
 from .summary import Summary, Times, Undelivered
 from .times import Constant, Exponential, LogNormal, Normal, Time, Uniform
 
+Config = SimulationConfig
+
 __all__ = [
     "Config",
     "Constant",
     "Crash",
     "Exponential",
     "Fault",
+    "Freeze",
     "Heal",
     "Hold",
     "Jobs",
     "LogNormal",
-    "Network",
     "Normal",
     "Partition",
     "Processes",
     "Regions",
     "Release",
+    "SimulatedNetwork",
+    "SimulationConfig",
     "SimulationError",
     "Sink",
     "Sizes",
     "Slow",
     "Summary",
+    "Thaw",
     "Time",
     "Times",
     "Undelivered",

@@ -1,43 +1,36 @@
-"""The application at work: handling what was delivered, jobs, and its own sends.
+"""The application's work on delivered messages: handling them, and their jobs.
 
-A process does one thing at a time, in the order in which it fell due: it handles
-a message, or does a blocking job, or sends a message of its own (which takes no
-time). While it is busy, everything else waits in `Process.tasks`.
+A process does one thing at a time, in the order in which things became due: it
+handles a message, does a blocking job, or sends a message of its own (which takes
+no time). While it is busy, everything else waits in `Process.tasks`.
+
+The methods here start work and schedule its end (`HANDLED`, `JOB_END`). They
+return whether the work is over at once, because then the process reacts to the
+message immediately.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-from .process import Message, Process, Processes
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
-    from .scheduler import Scheduler
-    from .tally import Tally
-    from .workloads import Traffic
+from .process import Process, Processes, SimMessage
+from .recorder import SimulationRecorder
+from .scheduler import HANDLED, JOB_END, Scheduler
+from .tally import Tally
 
 __all__ = ["Application"]
 
 
 class Application:
-    """What all processes do with messages, if that takes any time.
-
-    `flush` has the network take what a process sent; it is called when something
-    was done outside of the endpoint's own calls.
-    """
+    """What all processes of a run do with the messages delivered to them."""
 
     __slots__ = (
         "_blocking",
-        "_flush",
         "_handling",
         "_job_length",
+        "_recorder",
         "_scheduler",
         "_tally",
-        "_traffic",
-        "_wake",
-        "recorder",
         "takes_time",
     )
 
@@ -47,85 +40,50 @@ class Application:
         random: Callable[[], float],
         scheduler: Scheduler,
         tally: Tally,
-        traffic: Traffic,
-        wake: Callable[[Process], None],
-        flush: Callable[[Process], None],
+        recorder: SimulationRecorder | None,
     ) -> None:
         self._scheduler = scheduler
         self._tally = tally
-        self._traffic = traffic
-        self._wake = wake
-        self._flush = flush
-        self.recorder: Recorder | None = None
+        self._recorder = recorder
         jobs = processes.jobs
         self._handling = processes.handling.sampler(random)
         self._job_length = jobs.length.sampler(random) if jobs else self._handling
         self._blocking = jobs is not None and jobs.blocking
         self.takes_time = processes.handling.fixed() != 0 or jobs is not None
-        """If not, messages are reacted to as they are delivered, without going through here."""
+        """If false, processes react to messages as they are delivered."""
 
-    def delivered(self, p: Process, message: Message) -> None:
-        """A message is delivered; we are inside a call of the endpoint."""
-        if p.busy:
-            p.tasks.append(message)
-        else:
-            self._handle(p, message)
-
-    def due(self, p: Process, *_: Any) -> None:
-        """A process is to send a message of its own, now or when it is free."""
-        if p.busy:
-            p.tasks.append(None)
-        else:
-            if self._traffic.wake(p):
-                self._wake(p)
-            self._flush(p)
-
-    def _handle(self, p: Process, message: Message) -> None:
+    def handle(self, p: Process, message: SimMessage) -> bool:
+        """Begin to handle a message, and return whether all work on it is over at once."""
         takes = self._handling()
         if takes:
             p.busy = True
-            self._scheduler.at(self._scheduler.now + takes, self._handled, p, message)
-        else:
-            self._follow_up(p, message)
+            self._scheduler.at(self._scheduler.now + takes, HANDLED, p, message)
+            return False
+        return self._work_is_over(p, message)
 
-    def _handled(self, p: Process, message: Message, *_: Any) -> None:
+    def handled(self, p: Process, message: SimMessage) -> bool:
+        """End the handling of a message, and return whether all work on it is over."""
         p.busy = False
         self._tally.last_work = self._scheduler.now
-        self._follow_up(p, message)
-        self._go_on(p)
+        return self._work_is_over(p, message)
 
-    def _follow_up(self, p: Process, message: Message) -> None:
-        """What comes after the handling: the message's job, or else the reaction."""
+    def job_ended(self, p: Process, message: SimMessage) -> None:
+        """End the job of a message."""
+        self._tally.last_work = self._scheduler.now
+        if self._recorder is not None:
+            self._recorder.job(p, message, "job_end")
+        if self._blocking:
+            p.busy = False
+
+    def _work_is_over(self, p: Process, message: SimMessage) -> bool:
+        """Start the job of a message that was handled; return whether there is no job."""
         if not message.job:
-            self._react(p, message)
-            return
+            return True
         now = self._scheduler.now
         p.busy = self._blocking
         self._tally.job_start.add(now)
         self._tally.job_delay.add(now - message.sent)
-        if self.recorder is not None:
-            self.recorder.job(p, message, "job_start")
-        self._scheduler.at(now + self._job_length(), self._job_over, p, message)
-
-    def _job_over(self, p: Process, message: Message, *_: Any) -> None:
-        self._tally.last_work = self._scheduler.now
-        if self.recorder is not None:
-            self.recorder.job(p, message, "job_end")
-        if self._blocking:
-            p.busy = False
-        self._react(p, message)
-        self._go_on(p)
-
-    def _react(self, p: Process, message: Message) -> None:
-        if self._traffic.reacts:
-            self._traffic.react(p, message, message.origin.name)
-
-    def _go_on(self, p: Process) -> None:
-        """Take up what has waited, up to the next thing that takes time."""
-        while p.tasks and not p.busy:
-            task = p.tasks.popleft()
-            if task is not None:
-                self._handle(p, task)
-            elif self._traffic.wake(p):
-                self._wake(p)
-        self._flush(p)
+        if self._recorder is not None:
+            self._recorder.job(p, message, "job_start")
+        self._scheduler.at(now + self._job_length(), JOB_END, p, message)
+        return False

@@ -5,7 +5,7 @@ order. It can be written in Python, or come from a plain dict (an experiment
 file), in which a part may be given by its kind alone where nothing else about it
 is to be said:
 
-    Config.from_dict({
+    SimulationConfig.from_dict({
         "protocol": "csps", "processes": 20, "messages": 1000, "seed": 7,
         "workload": "relay",
         "network": {"latency": {"kind": "lognormal", "median": "5ms"}, "loss": 0.01},
@@ -25,13 +25,13 @@ from ..core.endpoint import Endpoint, LocalProtocolError
 from ..protocols import Protocol
 from .errors import SimulationError
 from .faults import Fault, Timeline, fault
-from .network import Network, Regions
+from .network import Regions, SimulatedNetwork
 from .process import Processes
 from .settings import Settings, by, flag, integer, many, one_of, optional, optional_duration, text
 from .sizes import Sizes
 from .workloads import Uniform, Workload, workload
 
-__all__ = ["Config"]
+__all__ = ["SimulationConfig"]
 
 MILLISECOND = 10**6
 SECOND = 10**9
@@ -66,7 +66,7 @@ def _workload(value: Any, what: str) -> Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Settings):
+class SimulationConfig(Settings):
     """A run: which protocol, who talks to whom, over what, and what goes wrong."""
 
     label: ClassVar[str] = "run"
@@ -78,7 +78,9 @@ class Config(Settings):
     processes: Processes = field(default=Processes(), metadata=by(_processes))
     messages: int | None = field(default=None, metadata=by(optional(integer(0))))
     """How many messages are sent in all, replies and relays included: 1,000 if not given."""
-    network: Network = field(default=Network(), metadata=by(one_of(Network)))
+    network: SimulatedNetwork = field(
+        default=SimulatedNetwork(), metadata=by(one_of(SimulatedNetwork))
+    )
     sizes: Sizes = field(default=Sizes(), metadata=by(one_of(Sizes)))
     faults: tuple[Fault, ...] = field(default=(), metadata=by(many(fault)))
     retransmission: int | None = field(default=None, metadata=by(optional_duration))

@@ -1,30 +1,33 @@
-"""What goes wrong with the network, and when: faults as data on a timeline.
+"""Faults: what goes wrong with the network and the processes, and when, as data.
 
     partition   processes on different sides cannot reach each other
-    crash       links die, and whatever travels on them dies with them
+    crash       links fail, and the packets on them are lost
     heal        ends partitions, crashes and slowness
-    hold        packets are kept back where they would arrive
-    release     ends holds: what was kept arrives now, in the order it was kept
+    hold        packets are held back where they would arrive
+    release     ends holds: packets held back arrive now, in the order of their arrival
     slow        latency is multiplied by a factor
+    freeze      processes stand still: they take no packets and no step
+    thaw        ends freezes: a process takes the packets that have waited for it,
+                in order, and then does what it would have done meanwhile
 
-A fault acts where packets arrive: a packet that would arrive while its link is
-cut (by a partition or a crash) is lost, and one that would arrive while its link
-is held waits. So a packet that leaves during a partition and arrives after the
-heal gets through, and a packet that travels when a partition begins does not,
-unless the partition is over by the time it arrives. A crash, on top of that,
-destroys at once what is on its way. `slow` concerns packets that leave while it
-lasts.
+A fault acts where packets arrive. A packet that would arrive while its link is cut
+(by a partition or a crash) is lost, and one that would arrive while its link is held
+waits. So a packet that leaves during a partition and would arrive after the heal gets
+through, and a packet that is on its way when a partition begins is lost unless the
+partition is over when it arrives. A crash also destroys the packets that are on their
+way at that moment. `slow` concerns packets that leave while it lasts. Packets that a
+process had sent before it froze arrive as usual.
 
-Links are chosen by `sides` (all links between processes on different sides;
-whoever is on no side keeps all links), by `links` (pairs of processes, both
-directions unless `oneway`), or by `processes` (all links from and to them); with
-none of the three, every link. A process is given by its name or by its index,
-and `sides` may be a number: the processes in order, cut into so many parts. A
-fault may have a name, by which `heal` and `release` can end it alone.
+Links are chosen by `sides` (all links between processes on different sides; a process
+on no side keeps all its links), by `links` (pairs of processes, in both directions
+unless `oneway` is set), or by `processes` (all links from and to them). With none of
+the three, every link is meant. A process is given by its name or by its index, and
+`sides` may be a number: the processes, in order, are divided into that many parts. A
+fault may have a name, by which `heal`, `release` and `thaw` can end that fault alone.
 
-A partition or a crash that is never healed, or a hold that is never released,
-may leave messages undelivered for ever. That is the fault's doing, and the
-summary of the run says so.
+A partition or a crash that is never healed, a hold that is never released and a freeze
+that is never thawed may leave messages undelivered for ever. The summary of the run
+says so, and does not blame the protocol.
 """
 
 from __future__ import annotations
@@ -39,12 +42,14 @@ from .settings import Settings, by, duration, flag, integer, many, number, one_o
 __all__ = [
     "Crash",
     "Fault",
+    "Freeze",
     "Heal",
     "Hold",
     "Partition",
     "Release",
     "Rule",
     "Slow",
+    "Thaw",
     "Timeline",
     "fault",
 ]
@@ -74,11 +79,11 @@ def _sides(value: Any, what: str) -> int | tuple[tuple[Who, ...], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault(Settings):
-    """Something that happens to the network at one moment."""
+    """Something that happens to the network or to processes at one moment."""
 
     kind: ClassVar[str]
     cuts: ClassVar[bool] = False
-    """Whether packets get lost by it."""
+    """Whether packets are lost because of it."""
     at: int = field(metadata=by(duration))
     name: str = field(default="", metadata=by(text))
 
@@ -98,7 +103,11 @@ class LinkFault(Fault):
             raise SimulationError(f"{self.label} takes one of {', '.join(given)}, not several")
 
     def rule(self, names: Sequence[str]) -> Rule:
-        """The links that are meant, for a run with these processes."""
+        """Return the rule for a run with these processes.
+
+        Raises:
+            SimulationError: The fault names a process that does not exist.
+        """
         index = {name: i for i, name in enumerate(names)}
 
         def resolve(who: Who) -> int:
@@ -146,7 +155,7 @@ class Partition(LinkFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash(LinkFault):
-    """Links die, with what travels on them."""
+    """Links fail, and the packets on them are lost."""
 
     label: ClassVar[str] = "crash"
     kind: ClassVar[str] = "crash"
@@ -155,7 +164,7 @@ class Crash(LinkFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold(LinkFault):
-    """Keep packets back where they would arrive."""
+    """Hold packets back where they would arrive."""
 
     label: ClassVar[str] = "hold"
     kind: ClassVar[str] = "hold"
@@ -168,6 +177,31 @@ class Slow(LinkFault):
     label: ClassVar[str] = "slow"
     kind: ClassVar[str] = "slow"
     factor: float = field(metadata=by(number(0, 1e6)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freeze(LinkFault):
+    """Processes stand still; what arrives for them waits."""
+
+    label: ClassVar[str] = "freeze"
+    kind: ClassVar[str] = "freeze"
+
+    def check(self) -> None:
+        if not self.processes or self.sides or self.links:
+            raise SimulationError("freeze needs processes, and nothing else that names links")
+
+    def rule(self, names: Sequence[str]) -> Rule:
+        rule = LinkFault.rule(self, names)
+        frozen = set(rule.processes)
+        return Rule(self, frozen, lambda p, q: q in frozen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thaw(Fault):
+    """End the freezes of that name, or all of them."""
+
+    label: ClassVar[str] = "thaw"
+    kind: ClassVar[str] = "thaw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,12 +220,12 @@ class Release(Fault):
     kind: ClassVar[str] = "release"
 
 
-fault = one_of(Partition, Crash, Heal, Hold, Release, Slow)
-"""Read a fault: one of these classes, or a table with its kind."""
+fault = one_of(Partition, Crash, Heal, Hold, Release, Slow, Freeze, Thaw)
+"""Reads a fault: one of these classes, or a table with its kind."""
 
 
 class Rule:
-    """A fault that is in force, and the links that it concerns."""
+    """A fault and the links that it concerns."""
 
     __slots__ = ("concerns", "fault", "processes")
 
@@ -200,19 +234,18 @@ class Rule:
     ) -> None:
         self.fault = fault
         self.processes = sorted(processes)
-        """The processes that it names, by index; all, if it names none."""
+        """The processes that the fault names, by index; all processes, if it names none."""
         self.concerns = concerns
-        """Whether it is about the link from one process to another, by index."""
+        """Whether it concerns the link from one process to another, by index."""
 
 
 class Timeline:
     """The faults of a run that are in force.
 
-    The network asks it about each packet, and only while there is a rule: the
-    lists are empty most of the time.
+    The network consults it for each packet. The lists are empty most of the time.
     """
 
-    __slots__ = ("_rules", "cut", "held", "pending", "slow")
+    __slots__ = ("_rules", "cut", "frozen", "held", "pending", "slow")
 
     def __init__(self, faults: Sequence[Fault], names: Sequence[str]) -> None:
         started = {fault.name for fault in faults if isinstance(fault, LinkFault)}
@@ -221,57 +254,72 @@ class Timeline:
                 raise SimulationError(f"{fault.kind}: no fault is called {fault.name!r}")
         self._rules = [fault.rule(names) for fault in faults if isinstance(fault, LinkFault)]
         self.pending = len(faults)
-        """How many faults are still to come."""
+        """The number of faults that are still to happen."""
         self.cut: list[Rule] = []
         self.held: list[Rule] = []
+        """Holds and freezes: both keep packets waiting."""
         self.slow: list[Rule] = []
+        self.frozen: frozenset[int] = frozenset()
+        """The processes that stand still, by index."""
 
     def apply(self, fault: Fault) -> list[Rule]:
-        """The fault happens; returns the rules that begin or end with it."""
+        """Let a fault happen, and return the rules that begin or end with it."""
         self.pending -= 1
-        if isinstance(fault, Heal):
-            ended = self._ended(fault, self.cut + self.slow)
-            self.cut = [rule for rule in self.cut if rule not in ended]
-            self.slow = [rule for rule in self.slow if rule not in ended]
-            return ended
-        if isinstance(fault, Release):
-            ended = self._ended(fault, self.held)
-            self.held = [rule for rule in self.held if rule not in ended]
-            return ended
+        if isinstance(fault, Heal | Release | Thaw):
+            return self._end(fault)
         rule = next(rule for rule in self._rules if rule.fault is fault)
-        if isinstance(fault, Hold):
+        if isinstance(fault, Hold | Freeze):
             self.held.append(rule)
         elif isinstance(fault, Slow):
             self.slow.append(rule)
         else:
             self.cut.append(rule)
+        self._note_frozen()
         return [rule]
 
-    @staticmethod
-    def _ended(fault: Fault, rules: Sequence[Rule]) -> list[Rule]:
-        return [rule for rule in rules if fault.name in ("", rule.fault.name)]
+    def _end(self, fault: Heal | Release | Thaw) -> list[Rule]:
+        """End the rules that a fault concerns, and return them."""
+        ends: dict[type[Fault], tuple[type[Fault], ...]] = {
+            Heal: (Partition, Crash, Slow),
+            Release: (Hold,),
+            Thaw: (Freeze,),
+        }
+        ended = [
+            rule
+            for rule in self.cut + self.slow + self.held
+            if isinstance(rule.fault, ends[type(fault)]) and fault.name in ("", rule.fault.name)
+        ]
+        self.cut = [rule for rule in self.cut if rule not in ended]
+        self.slow = [rule for rule in self.slow if rule not in ended]
+        self.held = [rule for rule in self.held if rule not in ended]
+        self._note_frozen()
+        return ended
+
+    def _note_frozen(self) -> None:
+        freezes = [rule for rule in self.held if isinstance(rule.fault, Freeze)]
+        self.frozen = frozenset(i for rule in freezes for i in rule.processes)
 
     def is_cut(self, p: int, q: int) -> bool:
-        """Whether what arrives at q from p is lost now."""
+        """Return whether a packet from p that arrives at q now is lost."""
         return any(rule.concerns(p, q) for rule in self.cut)
 
     def is_held(self, p: int, q: int) -> bool:
-        """Whether what arrives at q from p has to wait now."""
+        """Return whether a packet from p that arrives at q now has to wait."""
         return any(rule.concerns(p, q) for rule in self.held)
 
     def slowed(self, p: int, q: int, latency: int) -> int:
-        """The latency of what leaves p for q now."""
+        """Return the latency of a packet that leaves p for q now."""
         for rule in self.slow:
             if isinstance(rule.fault, Slow) and rule.concerns(p, q):
                 latency = int(latency * rule.fault.factor)
         return latency
 
     def lasting(self) -> list[str]:
-        """What cuts or holds links now, in words."""
+        """Return the faults that cut or hold links now, in words."""
         words = []
         for rule in self.cut + self.held:
             fault = rule.fault
             name = f" {fault.name!r}" if fault.name else ""
-            never = "released" if isinstance(fault, Hold) else "healed"
+            never = {"hold": "released", "freeze": "thawed"}.get(fault.kind, "healed")
             words.append(f"{fault.kind}{name} at {fault.at} ns was never {never}")
         return words

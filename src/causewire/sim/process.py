@@ -37,9 +37,9 @@ __all__ = [
     "SENT",
     "Copy",
     "Jobs",
-    "Message",
     "Process",
     "Processes",
+    "SimMessage",
 ]
 
 MILLISECOND = 10**6
@@ -107,29 +107,42 @@ class Copy:
         """When it arrived."""
 
 
-class Message(Copy):
+class SimMessage(Copy):
     """An application message: the payload that the endpoints carry.
 
-    It is its own only copy, unless it has several destinations. Nothing else
-    refers to it, so it goes when the endpoints have done with it.
+    A workload creates it to have it sent. It is its own only copy, unless it has
+    several destinations. Nothing else refers to it, so it is gone when the endpoints
+    have dropped it.
+
+    Args:
+        origin: The process that sends it.
+        to: One destination, or several.
+        note: Whatever the workload wants to know when the message is delivered.
+        size: Bytes of payload, if not those of the settings.
     """
 
-    __slots__ = ("copies", "job", "mid", "note", "origin", "sent", "size")
+    __slots__ = ("copies", "job", "mid", "note", "origin", "sent", "size", "to")
 
     def __init__(
-        self, origin: Process, mid: int, sent: int, size: int, job: bool, note: Any
+        self,
+        origin: Process,
+        to: str | tuple[str, ...],
+        note: Any = None,
+        size: int | None = None,
     ) -> None:
         self.state = SENT
         self.left = 0
         self.origin = origin
-        self.mid = mid
-        self.sent = sent
-        self.size = size
-        self.job = job
+        self.to = to
         self.note = note
-        """The workload's own."""
+        self.size: int = size  # type: ignore[assignment]  # the run fills in the settings' size
         self.copies: dict[str, Copy] | None = None
         """By destination, if there are several."""
+        self.mid = 0
+        self.sent = 0
+        """Number and time of the causal send, once it has been sent."""
+        self.job = False
+        """Whether it starts a job at its receiver."""
 
 
 class Process:
@@ -180,7 +193,7 @@ class Process:
         """Whether its retransmission timer runs."""
         self.busy = False
         """Whether the application is at work."""
-        self.tasks: deque[Message | None] = deque()
+        self.tasks: deque[SimMessage | None] = deque()
         """What the application has to do next: handle a message, or send (None)."""
         self.seq = 0
         """Rows of the trace."""

@@ -30,11 +30,11 @@ from typing import Any, Protocol
 from ..core.endpoint import Packet
 from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event
 from .faults import Fault
-from .process import Message, Process
+from .process import Process, SimMessage
 from .scheduler import Scheduler
 from .sizes import Shape
 
-__all__ = ["Recorder", "Sink"]
+__all__ = ["SimulationRecorder", "Sink"]
 
 _new = tuple.__new__
 
@@ -46,7 +46,7 @@ class Sink(Protocol):
         """Take one row."""
 
 
-class Recorder:
+class SimulationRecorder:
     """Writes the rows of one run."""
 
     __slots__ = ("_run", "_scheduler", "_write")
@@ -83,7 +83,7 @@ class Recorder:
         p.seq += 1
         self._write(_new(Event, row))
 
-    def send(self, p: Process, message: Message, to: tuple[str, ...]) -> None:
+    def send(self, p: Process, message: SimMessage, to: tuple[str, ...]) -> None:
         self._row(p, SEND, p.name, message.mid, to, message.size)
 
     def departs(
@@ -111,11 +111,11 @@ class Recorder:
         origin, mid, payload = self._about(p, q, packet, shape)
         self._row(p, "drop", origin, mid, (q.name,), payload, shape.metadata(packet))
 
-    def deliver(self, p: Process, message: Message) -> None:
+    def deliver(self, p: Process, message: SimMessage) -> None:
         origin = message.origin.name
         self._row(p, DELIVER, origin, message.mid, (origin,), message.size)
 
-    def job(self, p: Process, message: Message, kind: str) -> None:
+    def job(self, p: Process, message: SimMessage, kind: str) -> None:
         origin = message.origin.name
         self._row(p, kind, origin, message.mid, (origin,))
 
@@ -128,7 +128,7 @@ class Recorder:
     ) -> tuple[str | None, int | None, int | None]:
         """The message that a packet from p to q is about, and its payload's bytes."""
         if shape.payload:
-            message: Message = packet[shape.payload]
+            message: SimMessage = packet[shape.payload]
             return message.origin.name, message.mid, message.size
         if not shape.mid:
             return None, None, None

@@ -7,7 +7,7 @@ for each process, how high they got, and how long copies stayed there.
 
 from __future__ import annotations
 
-from .process import DELIVERED, RECEIVED, RELEASED, Copy, Message, Process
+from .process import DELIVERED, RECEIVED, RELEASED, Copy, Process, SimMessage
 from .summary import Histogram
 
 __all__ = ["Tally"]
@@ -69,7 +69,7 @@ class Tally:
                 pair = (p.name, name)
                 self.undelivered[pair] = self.undelivered.get(pair, 0) + 1
 
-    def released(self, p: Process, name: str, message: Message, copy: Copy, now: int) -> None:
+    def released(self, p: Process, name: str, message: SimMessage, copy: Copy, now: int) -> None:
         """A copy leaves p for the first time."""
         copy.state = RELEASED
         p.waiting -= 1
@@ -94,7 +94,7 @@ class Tally:
         else:
             del p.pairs[q.name]
 
-    def delivered(self, p: Process, message: Message, copy: Copy, now: int) -> bool:
+    def delivered(self, p: Process, message: SimMessage, copy: Copy, now: int) -> bool:
         """A copy is delivered at p; returns whether it is the first time."""
         state = copy.state
         if state == DELIVERED:

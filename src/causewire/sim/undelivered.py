@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .config import Config
-from .network import Carrier
+from .config import SimulationConfig
+from .links import Links
 from .process import Process
 from .summary import Undelivered
 from .tally import Tally
@@ -23,9 +23,9 @@ _EXAMPLES = 3
 
 
 def explain(
-    config: Config,
+    config: SimulationConfig,
     tally: Tally,
-    carrier: Carrier,
+    links: Links,
     processes: Sequence[Process],
     cut_short: bool,
 ) -> Undelivered | None:
@@ -37,16 +37,16 @@ def explain(
     reasons = []
     if cut_short:
         reasons.append(f"the run was ended at {config.until} ns")
-    if carrier.lost and not protocol.tolerates_loss:
-        reasons.append(f"{carrier.lost} packets were lost, and {protocol.name} bears no loss")
-    if carrier.duplicated and not protocol.tolerates_duplication:
+    if links.lost and not protocol.tolerates_loss:
+        reasons.append(f"{links.lost} packets were lost, and {protocol.name} bears no loss")
+    if links.duplicated and not protocol.tolerates_duplication:
         reasons.append(f"packets were duplicated, and {protocol.name} bears no duplication")
     if protocol.needs_fifo and not config.fifo():
         reasons.append(f"channels were not FIFO, and {protocol.name} needs that")
     if reasons:
         return Undelivered(copies=copies, unavoidable=True, reasons=tuple(reasons))
-    lasting = carrier.timeline.lasting()
-    across, stranded, unexplained = _sort_out(tally.undelivered or {}, carrier, processes)
+    lasting = links.timeline.lasting()
+    across, stranded, unexplained = _sort_out(tally.undelivered or {}, links, processes)
     if lasting and not unexplained:
         if across:
             reasons.append(f"{across} were sent across links that never came back")
@@ -65,16 +65,16 @@ def explain(
 
 
 def _sort_out(
-    undelivered: Mapping[tuple[str, str], int], carrier: Carrier, processes: Sequence[Process]
+    undelivered: Mapping[tuple[str, str], int], links: Links, processes: Sequence[Process]
 ) -> tuple[int, int, int]:
     """Undelivered copies: across dead links, behind such, and without excuse."""
     index = {p.name: p.index for p in processes}
-    timeline = carrier.timeline
+    timeline = links.timeline
 
     def dead(p: int, q: int) -> bool:
         return timeline.is_cut(p, q) or timeline.is_held(p, q)
 
-    cut_off = _cut_off(processes, [link for link in sorted(carrier.struck) if dead(*link)])
+    cut_off = _cut_off(processes, [link for link in sorted(links.struck) if dead(*link)])
     across = stranded = unexplained = 0
     for (source, destination), copies in undelivered.items():
         if dead(index[source], index[destination]):

@@ -1,7 +1,7 @@
 """Workloads: who sends what to whom, when, and because of what."""
 
 from ..settings import one_of
-from .base import Stage, Traffic, Workload
+from .base import Action, Environment, Traffic, Workload
 from .flows import Pipeline, Relay, RequestReply
 from .multicasts import Broadcast, Groups
 from .replay import Replay
@@ -10,8 +10,10 @@ from .services import Call, Microservices, Service
 
 __all__ = [
     "KINDS",
+    "Action",
     "Broadcast",
     "Call",
+    "Environment",
     "Groups",
     "Hotspot",
     "Microservices",
@@ -20,9 +22,9 @@ __all__ = [
     "Replay",
     "RequestReply",
     "Service",
-    "Stage",
     "Traffic",
     "Uniform",
+    "Wake",
     "Workload",
     "workload",
 ]
@@ -43,4 +45,4 @@ KINDS: dict[str, type[Workload]] = {cls.kind: cls for cls in _CLASSES}
 """Every workload by its name."""
 
 workload = one_of(*_CLASSES)
-"""Read a workload: one of these classes, or a table with its kind."""
+"""Reads a workload: one of these classes, or a table with its kind."""

@@ -1,92 +1,99 @@
-"""What a workload is: who sends what to whom, when, and because of what.
+"""Workloads: who sends what to whom, when, and because of what.
 
-A `Workload` is data. For a run it makes a `Traffic`, which generates sends one
-by one as the run asks for them, and keeps no history. It hears of two things:
+A `Workload` is data. For a run it makes a `Traffic`, which says what the processes
+do, one step at a time, as the run asks for it, and keeps no history. The run asks
+about two things:
 
     wake    a process is to send a message of its own
     react   a process has handled a message that was delivered to it
 
-and answers by `Stage.post`, any number of times, for the process concerned. The
-run as a whole sends exactly the number of messages asked for, reactions
-included: when they have been sent, nothing more is.
+The answer is a sequence of actions of that process: a `SimMessage` to send, or a
+`Wake` to be woken again later. The run as a whole sends exactly the number of messages asked for,
+including reactions: after that number nothing more is sent.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 from ..errors import SimulationError
-from ..process import Message, Process
+from ..process import Process, SimMessage
 from ..settings import Settings
 
-__all__ = ["Stage", "Traffic", "Workload"]
+__all__ = ["NOTHING", "THINK", "Action", "Environment", "Traffic", "Wake", "Workload"]
 
 
-class Stage(ABC):
-    """What a workload sees of the run that it plays in."""
+class Wake(NamedTuple):
+    """A process is to be woken again."""
 
-    __slots__ = ()
+    delay: int | None
+    """In how many nanoseconds; None: after a think time."""
+
+
+THINK = Wake(None)
+"""Wake the process again after a think time."""
+
+Action = SimMessage | Wake
+"""Send this message, or wake the process again."""
+
+NOTHING: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What a workload knows of the run."""
 
     processes: list[Process]
     names: tuple[str, ...]
     messages: int
-    """How many messages the run is to have."""
+    """The number of messages that the run is to have."""
     random: Callable[[], float]
-
-    @abstractmethod
-    def post(
-        self, p: Process, to: str | tuple[str, ...], note: Any = None, size: int | None = None
-    ) -> None:
-        """Process p sends a message now."""
-
-    @abstractmethod
-    def think(self) -> int:
-        """Draw a think time."""
-
-    @abstractmethod
-    def wake(self, p: Process, delay: int | None = None) -> None:
-        """Wake p after that long; after a think time, if not given."""
+    """The random generator of the run: uniform over [0, 1)."""
+    think: Callable[[], int]
+    """Draws a think time."""
 
 
 class Traffic(ABC):
-    """A workload at work."""
+    """A workload at work in one run."""
 
     reacts = True
     """Whether `react` has to be called at all."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.left = stage.messages
-        """Messages that may still be sent."""
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.random = environment.random
+        self.left = environment.messages
+        """The number of messages that may still be sent."""
 
     def share_out(self, total: int, among: Sequence[Process]) -> None:
-        """Let each of these processes send its share of so many messages of its own."""
+        """Divide a number of messages evenly among processes that send on their own."""
         for i, p in enumerate(among):
             p.left = total // len(among) + (i < total % len(among))
 
-    @abstractmethod
-    def start(self) -> None:
-        """Wake whoever is to begin."""
+    def start(self) -> Iterator[tuple[Process, int]]:
+        """Yield the processes that begin, and when they wake for the first time.
 
-    @abstractmethod
-    def wake(self, p: Process) -> bool:
-        """A process is to send; returns whether to wake it again after a think time."""
-
-    def react(self, p: Process, message: Message, source: str) -> None:  # noqa: B027
-        """Process p has handled a message from `source`."""
-
-    def begin(self, p: Process) -> None:
-        """Wake a process for the first time, at a random point of a think time."""
-        self.stage.wake(p, int(self.stage.random() * self.stage.think()))
-
-    def begin_all(self) -> None:
-        """Wake each process that has something to send."""
-        for p in self.stage.processes:
+        Every process with messages of its own to send wakes at a random point of a
+        think time, unless a workload decides otherwise.
+        """
+        for p in self.environment.processes:
             if p.left:
-                self.begin(p)
+                yield p, self.first_wake()
+
+    def first_wake(self) -> int:
+        """Draw a random point of a think time."""
+        return int(self.random() * self.environment.think())
+
+    @abstractmethod
+    def wake(self, p: Process) -> Iterable[Action]:
+        """Return what process p does when it wakes."""
+
+    def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
+        """Return what process p does after it has handled a message."""
+        return NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,23 +103,23 @@ class Workload(Settings):
     kind: ClassVar[str]
 
     def own_names(self) -> tuple[str, ...] | None:
-        """The processes, if the workload brings its own."""
+        """Return the processes, if the workload decides which there are."""
         return None
 
     def own_messages(self) -> int | None:
-        """The number of messages, if the workload brings its own."""
+        """Return the number of messages, if the workload decides it."""
         return None
 
     def reach(self, names: Sequence[str]) -> list[int]:
-        """All numbers of destinations, other than the sender, that a message may have.
+        """Return all numbers of destinations, besides the sender, that a message may have.
 
-        Raises `SimulationError` if the workload makes no sense with these
-        processes.
+        Raises:
+            SimulationError: The workload cannot run with these processes.
         """
         raise NotImplementedError
 
-    def traffic(self, stage: Stage) -> Traffic:
-        """The workload at work, for one run."""
+    def traffic(self, environment: Environment) -> Traffic:
+        """Return the workload at work, for one run."""
         raise NotImplementedError
 
     def _at_least(self, n: int, names: Sequence[str]) -> None:

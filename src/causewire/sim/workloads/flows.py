@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..errors import SimulationError
-from ..process import Message, Process
+from ..process import Process, SimMessage
 from ..settings import by, integer, optional
-from .base import Stage, Traffic, Workload
+from .base import NOTHING, THINK, Action, Environment, Traffic, Wake, Workload
 
 __all__ = ["Pipeline", "Relay", "RequestReply"]
 
@@ -31,47 +31,45 @@ class Pipeline(Workload):
         self._at_least(self.stages or 2, names)
         return [1]
 
-    def traffic(self, stage: Stage) -> Traffic:
-        return Line(stage, self.stages or len(stage.names))
+    def traffic(self, environment: Environment) -> Traffic:
+        return Line(environment, self.stages or len(environment.names))
 
 
 class Line(Traffic):
     """A pipeline at work; a process notes how many items it passed on."""
 
-    def __init__(self, stage: Stage, stages: int) -> None:
-        super().__init__(stage)
-        n = len(stage.names)
+    def __init__(self, environment: Environment, stages: int) -> None:
+        super().__init__(environment)
+        n = len(environment.names)
         self._stage_of = [i * stages // n for i in range(n)]
         self._members: list[list[str]] = [[] for _ in range(stages)]
-        for p in stage.processes:
+        for p in environment.processes:
             self._members[self._stage_of[p.index]].append(p.name)
             p.note = 0
         items = -(-self.left // (stages - 1))
-        self.share_out(items, stage.processes[: len(self._members[0])])
+        self.share_out(items, environment.processes[: len(self._members[0])])
 
-    def start(self) -> None:
-        self.begin_all()
-
-    def wake(self, p: Process) -> bool:
+    def wake(self, p: Process) -> Iterable[Action]:
         p.left -= 1
-        self._pass_on(p)
-        return p.left > 0
+        sends = self._pass_on(p)
+        return (*sends, THINK) if p.left else sends
 
-    def react(self, p: Process, message: Message, source: str) -> None:
-        self._pass_on(p)
+    def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
+        return self._pass_on(p)
 
-    def _pass_on(self, p: Process) -> None:
+    def _pass_on(self, p: Process) -> tuple[Action, ...]:
         after = self._stage_of[p.index] + 1
-        if self.left and after < len(self._members):
-            self.left -= 1
-            members = self._members[after]
-            p.note += 1
-            self.stage.post(p, members[(p.index + p.note) % len(members)])
+        if not self.left or after == len(self._members):
+            return NOTHING
+        self.left -= 1
+        members = self._members[after]
+        p.note += 1
+        return (SimMessage(p, members[(p.index + p.note) % len(members)]),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relay(Workload):
-    """Chains: whoever gets a message passes it on to somebody else, `hops` in all."""
+    """Chains: the receiver of a message passes it on to another process, `hops` times in all."""
 
     label: ClassVar[str] = "relay workload"
     kind: ClassVar[str] = "relay"
@@ -81,46 +79,43 @@ class Relay(Workload):
         self._at_least(2, names)
         return [1]
 
-    def traffic(self, stage: Stage) -> Traffic:
-        return Chains(stage, self.hops)
+    def traffic(self, environment: Environment) -> Traffic:
+        return Chains(environment, self.hops)
 
 
 class Chains(Traffic):
     """Relays at work; a message notes how many hops are left after it."""
 
-    def __init__(self, stage: Stage, hops: int) -> None:
-        super().__init__(stage)
+    def __init__(self, environment: Environment, hops: int) -> None:
+        super().__init__(environment)
         self._hops = hops
-        self.share_out(-(-self.left // hops), stage.processes)
+        self.share_out(-(-self.left // hops), environment.processes)
 
-    def start(self) -> None:
-        self.begin_all()
-
-    def wake(self, p: Process) -> bool:
+    def wake(self, p: Process) -> Iterable[Action]:
         p.left -= 1
-        self._hop(p, self._hops - 1)
-        return p.left > 0
+        sends = self._hop(p, self._hops - 1)
+        return (*sends, THINK) if p.left else sends
 
-    def react(self, p: Process, message: Message, source: str) -> None:
-        if message.note:
-            self._hop(p, message.note - 1)
+    def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
+        return self._hop(p, message.note - 1) if message.note else NOTHING
 
-    def _hop(self, p: Process, more: int) -> None:
-        if self.left:
-            self.left -= 1
-            names = self.stage.names
-            to = p.index + 1 + int(self.stage.random() * (len(names) - 1))
-            self.stage.post(p, names[to % len(names)], more)
+    def _hop(self, p: Process, more: int) -> tuple[Action, ...]:
+        if not self.left:
+            return NOTHING
+        self.left -= 1
+        names = self.environment.names
+        to = p.index + 1 + int(self.random() * (len(names) - 1))
+        return (SimMessage(p, names[to % len(names)], more),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestReply(Workload):
-    """Clients call a service, which answers.
+    """Clients send requests to servers, which reply.
 
-    The first `servers` processes are the service, and the rest its clients. A
-    client sends a request to one of the servers, drawn at random; when the reply
-    has come it thinks, and sends the next. `outstanding` is how many requests a
-    client may have open at a time.
+    The first `servers` processes are servers, and the rest are clients. A client
+    sends a request to one of the servers, drawn at random; when the reply has
+    come, it waits for a think time and sends the next request. `outstanding` is
+    the number of requests that a client may have open at a time.
     """
 
     label: ClassVar[str] = "request-reply workload"
@@ -131,43 +126,43 @@ class RequestReply(Workload):
     def reach(self, names: Sequence[str]) -> list[int]:
         if len(names) <= self.servers:
             raise SimulationError(
-                f"request-reply needs a client beside {self.servers} servers; "
+                f"request-reply needs a client besides {self.servers} servers; "
                 f"there are {len(names)} processes"
             )
         return [1]
 
-    def traffic(self, stage: Stage) -> Traffic:
-        return Calls(stage, self.servers, self.outstanding)
+    def traffic(self, environment: Environment) -> Traffic:
+        return Calls(environment, self.servers, self.outstanding)
 
 
 class Calls(Traffic):
     """Requests and replies at work; a message notes whether it is a request."""
 
-    def __init__(self, stage: Stage, servers: int, outstanding: int) -> None:
-        super().__init__(stage)
+    def __init__(self, environment: Environment, servers: int, outstanding: int) -> None:
+        super().__init__(environment)
         self._servers = servers
         self._outstanding = outstanding
-        self.share_out(-(-self.left // 2), stage.processes[servers:])
+        self.share_out(-(-self.left // 2), environment.processes[servers:])
 
-    def start(self) -> None:
-        for p in self.stage.processes[self._servers :]:
+    def start(self) -> Iterator[tuple[Process, int]]:
+        for p in self.environment.processes[self._servers :]:
             for _ in range(min(self._outstanding, p.left)):
-                self.begin(p)
+                yield p, self.first_wake()
 
-    def wake(self, p: Process) -> bool:
-        if p.left and self.left:
-            p.left -= 1
-            self.left -= 1
-            to = int(self.stage.random() * self._servers) if self._servers > 1 else 0
-            self.stage.post(p, self.stage.names[to], True)
-        return False
+    def wake(self, p: Process) -> Iterable[Action]:
+        if not p.left or not self.left:
+            return NOTHING
+        p.left -= 1
+        self.left -= 1
+        to = int(self.random() * self._servers) if self._servers > 1 else 0
+        return (SimMessage(p, self.environment.names[to], True),)
 
-    def react(self, p: Process, message: Message, source: str) -> None:
-        if not message.note:
-            if p.left and (pause := self.stage.think()):
-                self.stage.wake(p, pause)
-            else:
-                self.wake(p)
-        elif self.left:
+    def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
+        if message.note:  # a request
+            if not self.left:
+                return NOTHING
             self.left -= 1
-            self.stage.post(p, source, False)
+            return (SimMessage(p, message.origin.name, False),)
+        if p.left and (pause := self.environment.think()):
+            return (Wake(pause),)
+        return self.wake(p)

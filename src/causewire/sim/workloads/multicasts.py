@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import SimulationError
-from ..process import Message, Process
+from ..process import Process, SimMessage
 from ..settings import by, flag, integer, many, optional, text
-from .base import Stage, Traffic, Workload
+from .base import NOTHING, THINK, Action, Environment, Traffic, Workload
 
 __all__ = ["Broadcast", "Groups"]
 
@@ -31,8 +31,8 @@ class Broadcast(Workload):
         self._at_least(2, names)
         return [len(names) - 1]
 
-    def traffic(self, stage: Stage) -> Traffic:
-        return Rounds(stage, self.lockstep)
+    def traffic(self, environment: Environment) -> Traffic:
+        return Rounds(environment, self.lockstep)
 
 
 class Rounds(Traffic):
@@ -43,44 +43,42 @@ class Rounds(Traffic):
     at most one round ahead, since that round takes a message from here.
     """
 
-    def __init__(self, stage: Stage, lockstep: bool) -> None:
-        super().__init__(stage)
+    def __init__(self, environment: Environment, lockstep: bool) -> None:
+        super().__init__(environment)
         self.reacts = lockstep
-        self._full, self._rest = divmod(self.left, len(stage.names))
+        self._full, self._rest = divmod(self.left, len(environment.names))
         """Rounds of all processes, and how many take part in the last one."""
-        self.share_out(self.left, stage.processes)
-        for p in stage.processes:
+        self.share_out(self.left, environment.processes)
+        for p in environment.processes:
             p.note = (0, 0, 0)
 
-    def start(self) -> None:
-        self.begin_all()
-
-    def wake(self, p: Process) -> bool:
-        names = self.stage.names
+    def wake(self, p: Process) -> Iterable[Action]:
+        names = self.environment.names
         others = names[: p.index] + names[p.index + 1 :]
         p.left -= 1
-        self.stage.post(p, others, p.sent)
+        yield SimMessage(p, others, p.sent)
         if self.reacts:
-            self._finish_round(p)
-            return False
-        return p.left > 0
+            yield from self._finish_round(p)
+        elif p.left:
+            yield THINK
 
-    def react(self, p: Process, message: Message, source: str) -> None:
+    def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
         finished, got, ahead = p.note
-        if message.note == finished:
-            p.note = (finished, got + 1, ahead)
-            self._finish_round(p)
-        else:
+        if message.note != finished:
             p.note = (finished, got, ahead + 1)
+            return NOTHING
+        p.note = (finished, got + 1, ahead)
+        return self._finish_round(p)
 
-    def _finish_round(self, p: Process) -> None:
-        """Go on, if p has sent its message of this round and got all others."""
+    def _finish_round(self, p: Process) -> tuple[Action, ...]:
+        """Go on to the next round if p has sent its message of this one and got all others."""
         finished, got, ahead = p.note
-        senders = len(self.stage.names) if finished < self._full else self._rest
+        senders = len(self.environment.names) if finished < self._full else self._rest
         if p.sent > finished and got == senders - 1:
             p.note = (finished + 1, ahead, 0)
             if p.left:
-                self.stage.wake(p)
+                return (THINK,)
+        return NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +98,11 @@ class Groups(Workload):
     members: tuple[tuple[str, ...], ...] = field(default=(), metadata=by(many(many(text))))
 
     def of(self, names: Sequence[str]) -> list[tuple[str, ...]]:
-        """All groups, for a run with these processes."""
+        """Return all groups, for a run with these processes.
+
+        Raises:
+            SimulationError: A group is too small, or has members that do not exist.
+        """
         for i, group in enumerate(self.members):
             strangers = [name for name in group if name not in names]
             if strangers or len(set(group)) < max(2, len(group)):
@@ -119,8 +121,8 @@ class Groups(Workload):
     def reach(self, names: Sequence[str]) -> list[int]:
         return sorted({len(group) - 1 for group in self.of(names)})
 
-    def traffic(self, stage: Stage) -> Traffic:
-        return Circles(stage, self.of(stage.names))
+    def traffic(self, environment: Environment) -> Traffic:
+        return Circles(environment, self.of(environment.names))
 
 
 class Circles(Traffic):
@@ -128,21 +130,18 @@ class Circles(Traffic):
 
     reacts = False
 
-    def __init__(self, stage: Stage, groups: Sequence[tuple[str, ...]]) -> None:
-        super().__init__(stage)
-        mine: dict[str, list[Any]] = {name: [] for name in stage.names}
+    def __init__(self, environment: Environment, groups: Sequence[tuple[str, ...]]) -> None:
+        super().__init__(environment)
+        mine: dict[str, list[Any]] = {name: [] for name in environment.names}
         for group in groups:
             for name in group:
                 others = tuple(x for x in group if x != name)
                 mine[name].append(others if len(others) > 1 else others[0])
-        self._mine = [mine[name] for name in stage.names]
-        self.share_out(self.left, [p for p in stage.processes if mine[p.name]])
+        self._mine = [mine[name] for name in environment.names]
+        self.share_out(self.left, [p for p in environment.processes if mine[p.name]])
 
-    def start(self) -> None:
-        self.begin_all()
-
-    def wake(self, p: Process) -> bool:
+    def wake(self, p: Process) -> Iterable[Action]:
         groups = self._mine[p.index]
         p.left -= 1
-        self.stage.post(p, groups[int(self.stage.random() * len(groups))])
-        return p.left > 0
+        send = SimMessage(p, groups[int(self.random() * len(groups))])
+        return (send, THINK) if p.left else (send,)

@@ -15,15 +15,15 @@ held in memory: it takes what the sends and deliveries of the trace take.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ...trace import DELIVER, SEND, Event, Trace, TraceError, open_trace
 from ..errors import SimulationError
-from ..process import Message, Process
+from ..process import Process, SimMessage
 from ..settings import by, flag, optional, text
-from .base import Stage, Traffic, Workload
+from .base import NOTHING, Action, Environment, Traffic, Wake, Workload
 
 __all__ = ["Replay"]
 
@@ -167,8 +167,8 @@ class Replay(Workload):
         }
         return sorted(reaches)
 
-    def traffic(self, stage: Stage) -> Traffic:
-        return Playback(stage, self.script, self.pace)
+    def traffic(self, environment: Environment) -> Traffic:
+        return Playback(environment, self.script, self.pace)
 
 
 class Playback(Traffic):
@@ -178,31 +178,32 @@ class Playback(Traffic):
     before the next.
     """
 
-    def __init__(self, stage: Stage, script: Script, pace: bool) -> None:
-        super().__init__(stage)
-        self._roles = [script.roles[name] for name in stage.names]
+    def __init__(self, environment: Environment, script: Script, pace: bool) -> None:
+        super().__init__(environment)
+        self._roles = [script.roles[name] for name in environment.names]
         self._missing = [[step.missing for step in role.steps] for role in self._roles]
         self._pace = pace
-        for p in stage.processes:
+        for p in environment.processes:
             p.note = 0
 
-    def start(self) -> None:
-        for p in self.stage.processes:
+    def start(self) -> Iterator[tuple[Process, int]]:
+        for p in self.environment.processes:
             if self._ready(p):
-                self._pause(p)
+                p.left = 1
+                yield p, self._gap(p)
 
-    def wake(self, p: Process) -> bool:
+    def wake(self, p: Process) -> Iterator[Action]:
         p.left = 0
-        self._send(p)
-        self._proceed(p)
-        return False
+        yield self._send(p)
+        yield from self._proceed(p)
 
-    def react(self, p: Process, message: Message, source: str) -> None:
-        step = self._roles[p.index].needs.get((source, message.mid))
+    def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
+        step = self._roles[p.index].needs.get((message.origin.name, message.mid))
         missing = self._missing[p.index]
-        if step is not None and step < len(missing):
-            missing[step] -= 1
-            self._proceed(p)
+        if step is None or step >= len(missing):
+            return NOTHING
+        missing[step] -= 1
+        return self._proceed(p)
 
     def _ready(self, p: Process) -> bool:
         """Whether p has something to send, and nothing is missing for it."""
@@ -213,19 +214,16 @@ class Playback(Traffic):
     def _gap(self, p: Process) -> int:
         return self._roles[p.index].steps[p.note].gap if self._pace else 0
 
-    def _pause(self, p: Process) -> None:
-        p.left = 1
-        self.stage.wake(p, self._gap(p))
-
-    def _proceed(self, p: Process) -> None:
+    def _proceed(self, p: Process) -> Iterator[Action]:
         """Send for as long as nothing is missing, up to the next pause."""
         while self._ready(p):
-            if self._gap(p):
-                self._pause(p)
+            if gap := self._gap(p):
+                p.left = 1
+                yield Wake(gap)
             else:
-                self._send(p)
+                yield self._send(p)
 
-    def _send(self, p: Process) -> None:
+    def _send(self, p: Process) -> SimMessage:
         step = self._roles[p.index].steps[p.note]
         p.note += 1
-        self.stage.post(p, step.to, None, step.size)
+        return SimMessage(p, step.to, None, step.size)

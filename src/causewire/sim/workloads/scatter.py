@@ -1,26 +1,26 @@
-"""Each process sends its share of the messages, to destinations drawn at random."""
+"""Each process sends its share of the messages to destinations drawn at random."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..errors import SimulationError
-from ..process import Process
+from ..process import Process, SimMessage
 from ..settings import by, fraction, integer, optional
-from .base import Stage, Traffic, Workload
+from .base import THINK, Action, Environment, Traffic, Workload
 
 __all__ = ["Hotspot", "Uniform"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniform(Workload):
-    """Every other process is as likely a destination.
+    """Every other process is equally likely as a destination.
 
-    `fanout` is how many destinations a message has. With `correspondents`, a
-    process writes only to that many others, those that follow it in a ring: what
-    a process of a large system does.
+    `fanout` is the number of destinations of a message. With `correspondents`, a
+    process sends only to that many others, those that follow it in a ring, as
+    processes of a large system do.
     """
 
     label: ClassVar[str] = "uniform workload"
@@ -38,9 +38,9 @@ class Uniform(Workload):
             )
         return [self.fanout]
 
-    def traffic(self, stage: Stage) -> Traffic:
-        known = self.correspondents or len(stage.names) - 1
-        return Scatter(stage, self.fanout, known)
+    def traffic(self, environment: Environment) -> Traffic:
+        known = self.correspondents or len(environment.names) - 1
+        return Scatter(environment, self.fanout, known)
 
 
 class Scatter(Traffic):
@@ -48,32 +48,29 @@ class Scatter(Traffic):
 
     reacts = False
 
-    def __init__(self, stage: Stage, fanout: int, known: int) -> None:
-        super().__init__(stage)
+    def __init__(self, environment: Environment, fanout: int, known: int) -> None:
+        super().__init__(environment)
         self._fanout = fanout
         self._known = known
-        self.share_out(self.left, stage.processes)
+        self.share_out(self.left, environment.processes)
 
-    def start(self) -> None:
-        self.begin_all()
-
-    def wake(self, p: Process) -> bool:
-        stage = self.stage
-        names = stage.names
-        if self._fanout == 1:
-            to = p.index + 1 + int(stage.random() * self._known)
-            stage.post(p, names[to % len(names)])
-        else:
-            stage.post(p, self._several(p))
+    def wake(self, p: Process) -> Iterable[Action]:
+        send = SimMessage(p, self._one(p) if self._fanout == 1 else self._several(p))
         p.left -= 1
-        return p.left > 0
+        return (send, THINK) if p.left else (send,)
+
+    def _one(self, p: Process) -> str:
+        """Draw a destination."""
+        names = self.environment.names
+        to = p.index + 1 + int(self.random() * self._known)
+        return names[to % len(names)]
 
     def _several(self, p: Process) -> tuple[str, ...]:
-        """Draw `fanout` different ones (Floyd's method: as many draws as that)."""
-        names = self.stage.names
+        """Draw `fanout` different destinations (Floyd's method: that many draws)."""
+        names = self.environment.names
         chosen: dict[int, None] = {}
         for last in range(self._known - self._fanout, self._known):
-            k = int(self.stage.random() * (last + 1))
+            k = int(self.random() * (last + 1))
             chosen[last if k in chosen else k] = None
         return tuple(names[(p.index + 1 + k) % len(names)] for k in chosen)
 
@@ -82,9 +79,9 @@ class Scatter(Traffic):
 class Hotspot(Workload):
     """Most messages go to a few processes.
 
-    The first `share` of the processes are the hot ones (at least one, unless the
-    share is 0: then this is `uniform`); a message goes to one of them with
-    `probability`, and to one of the others otherwise.
+    The first `share` of the processes are hot (at least one; with a share of 0 this
+    is `uniform`). A message goes to one of them with `probability`, and to one of
+    the others otherwise.
     """
 
     label: ClassVar[str] = "hotspot workload"
@@ -96,28 +93,26 @@ class Hotspot(Workload):
         self._at_least(2, names)
         return [1]
 
-    def traffic(self, stage: Stage) -> Traffic:
-        n = len(stage.names)
+    def traffic(self, environment: Environment) -> Traffic:
+        n = len(environment.names)
         hot = min(n, max(1, round(self.share * n))) if self.share else 0
-        return Hot(stage, hot, self.probability)
+        return Hot(environment, hot, self.probability)
 
 
 class Hot(Scatter):
     """Destinations drawn from the hot processes, or from the others."""
 
-    def __init__(self, stage: Stage, hot: int, probability: float) -> None:
-        super().__init__(stage, 1, len(stage.names) - 1)
+    def __init__(self, environment: Environment, hot: int, probability: float) -> None:
+        super().__init__(environment, 1, len(environment.names) - 1)
         self._hot = hot
         self._probability = probability
 
-    def wake(self, p: Process) -> bool:
-        n = len(self.stage.names)
+    def _one(self, p: Process) -> str:
+        n = len(self.environment.names)
         hot = self._hot
-        low, high = (0, hot) if self.stage.random() < self._probability else (hot, n)
+        low, high = (0, hot) if self.random() < self._probability else (hot, n)
         if low == high or (high - low == 1 and p.index == low):
             low, high = 0, n
         mine = low <= p.index < high
-        to = low + int(self.stage.random() * (high - low - mine))
-        self.stage.post(p, self.stage.names[to + (mine and to >= p.index)])
-        p.left -= 1
-        return p.left > 0
+        to = low + int(self.random() * (high - low - mine))
+        return self.environment.names[to + (mine and to >= p.index)]

@@ -25,14 +25,14 @@ keeps to one). A cycle of calls would never end, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import SimulationError
-from ..process import Message, Process
+from ..process import Process, SimMessage
 from ..settings import Settings, by, choice, fraction, integer, many, one_of, text
-from .base import Stage, Traffic, Workload
+from .base import THINK, Action, Environment, Traffic, Workload
 
 __all__ = ["Call", "Microservices", "Service"]
 
@@ -121,16 +121,16 @@ class Microservices(Workload):
     def reach(self, names: Sequence[str]) -> list[int]:
         return [1]
 
-    def traffic(self, stage: Stage) -> Traffic:
-        return Graph(stage, self)
+    def traffic(self, environment: Environment) -> Traffic:
+        return Graph(environment, self)
 
 
 class Graph(Traffic):
     """A service graph at work; a process notes its service and its calls so far."""
 
-    def __init__(self, stage: Stage, config: Microservices) -> None:
-        super().__init__(stage)
-        processes = iter(stage.processes)
+    def __init__(self, environment: Environment, config: Microservices) -> None:
+        super().__init__(environment)
+        processes = iter(environment.processes)
         self._replicas: dict[str, list[str]] = {}
         self._calls: list[tuple[Call, ...]] = []
         self._turns: list[dict[str, int]] = []
@@ -144,31 +144,29 @@ class Graph(Traffic):
                 self._turns.append({})
                 p.left = int(name in entrances and bool(service.calls))
 
-    def start(self) -> None:
-        self.begin_all()
+    def wake(self, p: Process) -> Iterator[Action]:
+        yield from self._make_calls(p)
+        if self.left:
+            yield THINK
 
-    def wake(self, p: Process) -> bool:
-        self._make_calls(p)
-        return self.left > 0
+    def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
+        return self._make_calls(p)
 
-    def react(self, p: Process, message: Message, source: str) -> None:
-        self._make_calls(p)
-
-    def _make_calls(self, p: Process) -> None:
+    def _make_calls(self, p: Process) -> Iterator[Action]:
         for call in self._calls[p.index]:
             for _ in range(call.copies):
-                if call.probability < 1 and self.stage.random() >= call.probability:
+                if call.probability < 1 and self.random() >= call.probability:
                     continue
                 if not self.left:
                     return
                 self.left -= 1
-                self.stage.post(p, self._choose(p, call.to))
+                yield SimMessage(p, self._choose(p, call.to))
 
     def _choose(self, p: Process, service: str) -> str:
         replicas = self._replicas[service]
         balance = self._balance[service]
         if balance == "random":
-            return replicas[int(self.stage.random() * len(replicas))]
+            return replicas[int(self.random() * len(replicas))]
         turns = self._turns[p.index]
         turn = turns.get(service, p.index)
         if balance == "round-robin":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ...sim import Fault, Heal, Network, Partition, Uniform
+from ...sim import Fault, Heal, Partition, SimulatedNetwork, Uniform
 
 __all__ = ["Faults", "Workload", "nanoseconds"]
 
@@ -32,11 +32,13 @@ class Faults:
     lasting: float = 0.5
     """How long a partition or a pause lasts, at the most."""
 
-    def network(self) -> Network:
+    def network(self) -> SimulatedNetwork:
         """The network, as the simulator knows it."""
         low, high = map(nanoseconds, self.delay)
         latency = Uniform(low, high)
-        return Network(latency=latency, loss=self.loss, duplicate=self.duplicate, fifo=False)
+        return SimulatedNetwork(
+            latency=latency, loss=self.loss, duplicate=self.duplicate, fifo=False
+        )
 
     def cuts(self, names: Sequence[str], span: float, random: Random) -> list[Fault]:
         """Partitions of these processes, each with its end, at any time within a span."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from ...sim import Fault
 from ...sim.faults import Timeline
-from ...sim.network import Carrier
-from ...sim.scheduler import Scheduler
+from ...sim.links import Links
+from ...sim.scheduler import ARRIVAL, FAULT, Scheduler
 from ...transport import Address, Config, Transport
 from .host import Host
 from .judge import Judge, Verdict
@@ -57,20 +57,18 @@ class Wire:
         names = [f"p{k}" for k in range(self.workload.processes)]
         coming = [*timeline, *self.faults.cuts(names, self.workload.span, self.random)]
         self._timeline = Timeline(coming, names)
-        self._carrier = Carrier(
+        self._links = Links(
             self.faults.network(),
             False,
             self._timeline,
             names,
             self._scheduler,
             self.random.random,
-            self._arrive,
-            self._lose,
         )
-        self._carry: Callable[[Any, Any, Any, int, int], int] = self._carrier.carry
+        self._carry: Callable[[Any, Any, Any, int, int], int] = self._links.carry
         """Packets are datagrams here, each with the address that it is for and comes from."""
         for fault in coming:
-            self._scheduler.at(fault.at, self._strike, fault)
+            self._scheduler.at(fault.at, FAULT, fault)
         for index, name in enumerate(names):
             self.hosts[name] = self._start(name, index, names, next(self._ports))
         for host in self.hosts.values():
@@ -85,14 +83,24 @@ class Wire:
 
     def at(self, when: float, what: Callable[[], object]) -> None:
         """Let something happen at a time."""
-        self._scheduler.at(max(nanoseconds(when), self._scheduler.now), _call, what)
+        self._scheduler.at(max(nanoseconds(when), self._scheduler.now), what)
 
     def run(self, until: float) -> None:
         """Let everything happen up to a time."""
         reached: list[bool] = []
         self.at(until, lambda: reached.append(True))
-        while not reached:
-            self._scheduler.run(1)
+        for _, _, what, a, b, c, d in self._scheduler:
+            if what is ARRIVAL:
+                self._arrive(a, b, c, d)
+            elif what is FAULT:
+                for arrival in self._links.strike(a, self._timeline.apply(a)):
+                    self._arrive(*arrival)
+            else:
+                what()
+            self.verdict.lost = self._links.lost
+            self._links.dropped.clear()
+            if reached:
+                break
 
     # -- hosts ----------------------------------------------------------------
 
@@ -147,6 +155,8 @@ class Wire:
 
     def _arrive(self, sender: Any, target: Any, packet: Any, _: int) -> None:
         """A datagram is there: if its receiver still is."""
+        if not self._links.admits(sender, target, packet, 0):
+            return
         data, source, address = packet
         host = self.hosts[target.name]
         if host.address != address:
@@ -160,9 +170,6 @@ class Wire:
         host.transport.datagram_received(data, source, self.now)
         self.turn(host)
 
-    def _lose(self, *_: Any) -> None:
-        self.verdict.lost += 1
-
     def _damaged(self, data: bytes) -> bytes:
         random = self.random
         copy = bytearray(data)
@@ -173,10 +180,6 @@ class Wire:
         return bytes(copy)
 
     # -- faults ---------------------------------------------------------------
-
-    def _strike(self, fault: Fault, *_: Any) -> None:
-        """A fault of the simulator happens."""
-        self._carrier.strike(fault, self._timeline.apply(fault))
 
     def pause(self, host: Host, seconds: float) -> None:
         """A process stands still; what arrives waits in its socket, up to a point."""
@@ -313,7 +316,3 @@ class Wire:
             and not any(session.inbound.messages for session in transport.live.values())
             for transport in transports
         )
-
-
-def _call(what: Callable[[], object], *_: Any) -> None:
-    what()
