@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from causewire._compiled import compiled
 from causewire.check import Columns, Kernel, Stream, check, scan
-from causewire.check.compiled import compiled
 from causewire.trace import Trace, arrow_schema, open_trace
 from causewire.trace.parquet import ParquetWriter
 

@@ -1,13 +1,13 @@
-"""What more cores give one long run of few processes, checked by segments of time.
+"""Which way of sharing out one long run wins where: stretches of time or blocks of origins.
 
     python benchmarks/scan.py
-    python benchmarks/scan.py --events 20000000 --segments 1 4 16 64 256
+    python benchmarks/scan.py --events 20000000 --parts 16 --processes 100 1000
 
-One long run, n = 100, cut into k segments, in one process, one step after the other: the
-slowest segment of each pass, also times k relative to one kernel for all, and the walk
-from cut to cut. From these follows what a cluster gains on a run of 10^8 or 10^9 events
-over one process, rows being read from files in each pass, and a segment for each core.
-(On two cores two passes gain nothing: they are twice the work.)
+A run is checked by one kernel; by k stretches, each of which reads on until what was sent
+in it has arrived; and by k blocks of origins, each of which reads all rows. All in one
+process, one part after the other: `longest` is the slowest part, which is what k cores
+would wait for, and `work` is all parts together, both in CPU time relative to one kernel
+for the whole run. `lost` is the share of deliveries that were removed from the run.
 """
 
 from __future__ import annotations
@@ -15,115 +15,98 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-from causewire.check import Kernel, Stream
-from causewire.check.segments import Cut, Survey, resume, walk
+import numpy as np
+
+from causewire.check import Columns, Kernel, Stream
+from causewire.check.columns import DELIVER, OTHER
+from causewire.check.stretches import Stretch
 from causewire.testing.synthetic import Shape, write
 from causewire.trace import open_trace
 
+Rows = list[tuple[int, Columns]]
 
-def scan_table(folder: Path, events: int, parts: list[int]) -> None:
-    """The scan over time, its steps measured one after the other."""
-    shape = Shape(100, events)
-    place = folder / "scan"
-    write(place, shape)
-    start = time.process_time()
-    for _ in Stream(open_trace(place)).chunks():
-        pass
-    reading = time.process_time() - start
-    chunks = [(c.position, c.columns.copy()) for c in Stream(open_trace(place)).chunks()]
-    names = next(iter(Stream(open_trace(place)).chunks())).run.processes
-    n = len(names)
 
-    def timed(job: Any) -> tuple[float, Any]:
+def timed(job: Callable[[], Kernel]) -> tuple[float, int]:
+    """The better of two CPU times, and the violations found."""
+    best = float("inf")
+    for _ in range(2):
         start = time.process_time()
-        result = job()
-        return time.process_time() - start, result
-
-    def one_kernel() -> Kernel:
-        kernel = Kernel()
-        for position, columns in chunks:
-            kernel.feed(columns, n, position)
-        return kernel
-
-    one_kernel()
-    whole, _ = min((timed(one_kernel) for _ in range(3)), key=lambda pair: pair[0])
-    print(
-        f"\nscan over time: n=100, {events / 1e6:g} M events, one kernel {whole:.2f} s, "
-        f"reading {reading:.2f} s"
-    )
-    print(
-        f"{'k':>4} {'pass 1':>8} {'pass 2':>8} {'x k / whole':>16} {'walk':>8} {'cut kB':>7} "
-        f"{'10^8 on 16':>11} {'on 256':>7} {'10^9 on 16':>11} {'on 256':>7}"
-    )
-    for k in parts:
-        bounds = [len(chunks) * i // k for i in range(k + 1)]
-        segments = [chunks[a:b] for a, b in pairwise(bounds) if a < b]
-
-        def survey(rows: Any) -> Any:
-            result = Survey(rows[0][0])
-            for position, columns in rows:
-                result.feed(columns, n, position)
-            return result.result(names)
-
-        first = [min((timed(lambda s=s: survey(s)) for _ in range(2)), key=_time) for s in segments]
-        walk_seconds, cuts = timed(lambda first=first: _walk([s for _, s in first]))
-
-        def second(cut: Cut, rows: Any) -> Kernel:
-            kernel = resume(cut)
-            for position, columns in rows:
-                kernel.feed(columns, n, position)
-            return kernel
-
-        again = [
-            min((timed(lambda c=c, s=s: second(c, s)) for _ in range(2)), key=_time)
-            for c, s in zip(cuts, segments, strict=False)
-        ]
-        one, two = [t for t, _ in first], [t for t, _ in again]
-        work = sum(one) + sum(two)
-        size = max(cut.nbytes for cut in cuts)
-
-        def gain(
-            many: float,
-            cores: int,
-            work: float = work,
-            step: float = walk_seconds / len(segments),
-        ) -> str:
-            """Over one process, for so many events on so many cores."""
-            alone = (whole + reading) / events * many
-            shared = (work + 2 * reading) / events * many / cores + step * cores
-            return f"{alone / shared:.0f}x"
-
-        print(
-            f"{len(segments):4} {max(one):7.3f}s {max(two):7.3f}s "
-            f"{max(one) * k / whole:7.2f} {max(two) * k / whole:7.2f} "
-            f"{walk_seconds * 1e3:6.1f}ms {size / 1e3:7.0f} "
-            f"{gain(1e8, 16):>11} {gain(1e8, 256):>7} {gain(1e9, 16):>11} {gain(1e9, 256):>7}",
-            flush=True,
-        )
+        kernel = job()
+        best = min(best, time.process_time() - start)
+    return best, kernel.violations
 
 
-def _time(pair: tuple[float, Any]) -> float:
-    return pair[0]
+def whole(rows: Rows, n: int, origins: tuple[int, int] | None = None) -> Kernel:
+    kernel = Kernel(origins)
+    for position, columns in rows:
+        kernel.feed(columns, n, position)
+    return kernel
 
 
-def _walk(surveys: list[Any]) -> list[Cut]:
-    cuts, strangers = walk(surveys)
-    assert not strangers
-    return cuts
+def stretch(rows: Rows, beyond: Rows, n: int) -> Kernel:
+    kernel = Stretch()
+    for position, columns in rows:
+        kernel.feed(columns, n, position)
+    kernel.end()
+    step = 1 << 13
+    for position, columns in beyond:
+        at = 0
+        while kernel.left and at < len(columns.kind):
+            kernel.feed(columns.rows(at, min(at + step, len(columns.kind))), n, position + at)
+            at += step
+            step *= 2
+            kernel.narrow()
+        if not kernel.left:
+            break
+    return kernel
+
+
+def measure(rows: Rows, n: int, lost: float, parts: int) -> None:
+    draw = np.random.default_rng(1)
+    for _, columns in rows:
+        delivered = columns.kind == DELIVER
+        columns.kind[delivered & (draw.random(len(columns.kind)) < lost)] = OTHER
+    whole(rows, n)
+    one, violations = timed(lambda: whole(rows, n))
+    bounds = [len(rows) * k // parts for k in range(parts + 1)]
+    by_time = [timed(lambda a=a, b=b: stretch(rows[a:b], rows[b:], n)) for a, b in pairwise(bounds)]
+    width = -(-n // parts)
+    by_origin = [
+        timed(lambda low=low: whole(rows, n, (low, low + width))) for low in range(0, n, width)
+    ]
+    cells = []
+    for times in (by_time, by_origin):
+        assert sum(found for _, found in times) == violations
+        seconds = [t for t, _ in times]
+        cells += [f"{max(seconds) / one:7.2f}", f"{sum(seconds) / one:7.2f}"]
+    print(f"{n:5} {lost:8.2%} {one:8.2f}s  " + "  ".join(cells), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--events", type=int, default=10_000_000)
-    parser.add_argument("--segments", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--parts", type=int, default=8)
+    parser.add_argument("--processes", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--lost", type=float, nargs="+", default=[0, 0.0001, 0.01, 0.3])
     parser.add_argument("--folder", help="where the trace goes; default: a temporary directory")
     options = parser.parse_args()
+    print(f"{options.events / 1e6:g} M events in {options.parts} parts, relative to one kernel")
+    print(f"{'n':>5} {'lost':>8} {'one':>9}   stretches: longest, work   blocks: longest, work")
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        scan_table(Path(place), options.events, options.segments)
+        for n in options.processes:
+            path = Path(place) / str(n)
+            write(path, Shape(n, options.events))
+            for lost in options.lost:
+                chunks = [
+                    (chunk.position, chunk.columns.copy(), len(chunk.run.processes))
+                    for chunk in Stream(open_trace(path)).chunks()
+                ]
+                rows = [(position, columns) for position, columns, _ in chunks]
+                measure(rows, chunks[-1][2], lost, options.parts)
 
 
 if __name__ == "__main__":

@@ -30,12 +30,9 @@ def planted_table(folder: Path, events: int) -> None:
         same = check_paths([place], limits=Limits(large=events // 2)) == local
         print(f"  as it is stored: {'the same report' if same else 'ANOTHER REPORT'}")
     with session("local[2]") as spark:
-        for ways in (Ways(blocks=2), Ways(segments=8), Ways(stretches=8)):
-            row = check_large(spark, "run-000000", layout(files), shape=ways)
-            same = row["violations"] == local.violations and row["examples"] == [
-                violation.to_json() for violation in local.examples
-            ]
-            print(f"  {ways}: {'the same violations' if same else 'OTHER VIOLATIONS'}")
+        for ways in (Ways(blocks=2), Ways(stretches=8)):
+            same = check_large(spark, "run-000000", layout(files), shape=ways) == local
+            print(f"  {ways}: {'the same report' if same else 'ANOTHER REPORT'}")
 
 
 def main() -> None:

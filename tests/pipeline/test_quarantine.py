@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causewire.pipeline.sources.otlp import read_spans
-from causewire.pipeline.sources.shiviz import read_log
-from causewire.pipeline.sources.tables import mapper, read_table
-from causewire.pipeline.sources.traces import lines_between, read_lines, read_parquet_file
 from causewire.trace import NAMES, Event, write_trace
+from causewire.trace.formats.otlp import read_spans
+from causewire.trace.formats.shiviz_log import read_log
+from causewire.trace.formats.tables import mapper, read_table
+from causewire.trace.formats.traces import lines_between, read_lines, read_parquet_file
 
 from .flipped import flip_a_bit
 

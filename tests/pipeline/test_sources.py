@@ -11,9 +11,9 @@ import pytest
 from causewire.check import check
 from causewire.pipeline.check import check_runs
 from causewire.pipeline.sources import from_table, ingest, register
-from causewire.pipeline.sources.otlp import read_spans
-from causewire.pipeline.sources.shiviz import read_log
 from causewire.trace import Event, TraceError, write_shiviz, write_trace
+from causewire.trace.formats.otlp import read_spans
+from causewire.trace.formats.shiviz_log import read_log
 
 from ..check.random_traces import random_run
 

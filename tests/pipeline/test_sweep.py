@@ -29,7 +29,14 @@ from causewire.pipeline.sweep.experiment import Run
 from causewire.pipeline.sweep.folder import Folder
 from causewire.pipeline.sweep.journal import Journal, JournalWriter
 from causewire.pipeline.sweep.progress import Progress, duration
-from causewire.pipeline.sweep.simulation import Notebook, _Desk, grid_of, pack, simulate_runs
+from causewire.pipeline.sweep.simulation import (
+    JournalSettings,
+    TaskAttempt,
+    grid_of,
+    journal_runs,
+    pack,
+    simulate_runs,
+)
 from causewire.sim import Config, Summary, simulate
 from causewire.trace import Event, open_trace
 
@@ -344,29 +351,29 @@ def test_workers_that_die(spark: SparkSession, written: Write, tmp_path: Path) -
 
 
 def test_a_run_that_takes_its_worker_with_it_is_given_up(tmp_path: Path) -> None:
-    notebook = Notebook(str(tmp_path), "code", "sitting")
+    settings = JournalSettings(str(tmp_path), "code", "start")
     for task in "abc":
-        writer = JournalWriter(tmp_path, "code", "sitting", task)
+        writer = JournalWriter(tmp_path, "code", "start", task)
         writer.begin("deadly")
         writer.close()
     writer = JournalWriter(tmp_path, "code", "yesterday", "x")
     for _ in range(5):
         writer.begin("innocent")  # somebody pressed a key, five times
     writer.close()
-    desk = _Desk(notebook, "d", again=True)
-    desk.lay_out(["deadly", "innocent"])
+    attempt = TaskAttempt(settings, "d", again=True)
+    attempt.load(["deadly", "innocent"])
     config = json.dumps({"protocol": "mf", "messages": 1})
-    assert desk.row("deadly", config)["error"] == "its worker died, each time"
-    assert desk.row("innocent", config)["status"] == "done"
-    desk.close()
+    assert attempt.row("deadly", config)["error"] == "its worker died, each time"
+    assert attempt.row("innocent", config)["status"] == "done"
+    attempt.close()
 
 
 def test_the_journal_while_it_grows(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "code", keep={"b"})
-    writer = JournalWriter(tmp_path, "code", "sitting", "00000")
+    writer = JournalWriter(tmp_path, "code", "start", "00000")
     writer.begin("a")
     journal.refresh()
-    assert journal.attempts("sitting", "a") == 1
+    assert journal.attempts("start", "a") == 1
     assert not journal.ended
     writer.end("a", 1.5, columns.failed("a", "why"))
     writer.end("b", 0.5, columns.failed("b", "why") | {"status": "done", "events": 7})
@@ -374,7 +381,7 @@ def test_the_journal_while_it_grows(tmp_path: Path) -> None:
     assert journal.ended["a"] == (True, 1.5, 0)
     assert journal.ended["b"] == (False, 0.5, 7)
     assert list(journal.rows) == ["b"]
-    assert journal.attempts("sitting", "a") == 0
+    assert journal.attempts("start", "a") == 0
     writer.close()
 
 
@@ -412,7 +419,7 @@ def test_two_sweeps_at_once(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    writer = JournalWriter(tmp_path, "code", "sitting", "00000")
+    writer = JournalWriter(tmp_path, "code", "start", "00000")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer.begin("a")
     resource.setrlimit(resource.RLIMIT_FSIZE, (60, hard))  # as full as a disk can be
@@ -431,10 +438,9 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
 def test_a_task_that_cannot_write_says_so(
     spark: SparkSession, written: Write, tmp_path: Path
 ) -> None:
-    notebook = Notebook(str(tmp_path / "gone"), "code", "sitting")
-    frame = simulate_runs(grid_of(spark, written(SMALL).runs(), 2), notebook)
+    settings = JournalSettings(str(tmp_path / "gone"), "code", "start")
     with pytest.raises(Exception, match="PipelineError") as error:
-        frame.collect()
+        journal_runs(grid_of(spark, written(SMALL).runs(), 2), settings)
     assert reason(error.value) == f"{tmp_path}/gone: cannot be written: No such file or directory"
 
 
@@ -514,7 +520,7 @@ class Terminal(io.StringIO):
 
 def test_progress(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "code")
-    writer = JournalWriter(tmp_path, "code", "sitting", "00000")
+    writer = JournalWriter(tmp_path, "code", "start", "00000")
     writer.end("a", 1.0, columns.failed("a", "why"))
     journal.refresh()
     now = [0.0]

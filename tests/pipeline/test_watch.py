@@ -25,9 +25,9 @@ from causewire.pipeline.live import (
     LateRow,
     LiveRun,
     LiveViolation,
-    Window,
+    LiveWindow,
 )
-from causewire.pipeline.watch import Settings, watch
+from causewire.pipeline.watch import WatchSettings, watch
 from causewire.trace import Event, open_writer, write_trace
 
 from ..check.random_traces import random_run
@@ -71,7 +71,7 @@ def test_the_same_violations_as_the_check_in_any_order_within_the_bound(seed):
     assert {first for *_, first, _ in found} == {first for *_, first, _ in firsts(wanted)}
     assert shown(told, LateRow) == []
     assert live.pending == 0
-    windows = shown(told, Window)
+    windows = shown(told, LiveWindow)
     assert [w.start_ns for w in windows] == sorted({w.start_ns for w in windows})
     assert sum(w.events for w in windows) == len(events)
     assert sum(w.sent for w in windows) == wanted.messages
@@ -100,7 +100,7 @@ def test_nothing_goes_before_the_bound_has_passed():
 def test_rows_beyond_the_bound_are_counted():
     live = LiveRun(bound_ns=10, window_ns=100)
     live.add([row("send", "a", 1, 5, "a", 2, "b"), row("tick", "a", 2, 500)])
-    (window,) = shown(live.advance(), Window)
+    (window,) = shown(live.advance(), LiveWindow)
     assert (window.start_ns, window.sent, window.in_flight) == (0, 1, 1)
     assert live.add([row("send", "a", 0, 4, "a", 1, "b")]) == [LateRow("a", 0, 4, TOO_LATE)]
     # In order, but the window was told: checked, not measured.
@@ -171,7 +171,7 @@ def test_state_does_not_grow_with_the_run():
 
 # -- the whole, with Spark ------------------------------------------------------------------
 
-FAST = Settings(window_ns=20_000, late_ns=15_000, idle_ms=1)
+FAST = WatchSettings(window_ns=20_000, late_ns=15_000, idle_ms=1)
 
 
 def tables(out):
@@ -320,7 +320,7 @@ def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
     for writer in writers.values():
         writer.close()
     write_trace(traces / "last.parquet", [Event("r", "clock", 0, 10**9, None, "tick")])
-    settings = Settings(window_ns=20_000, late_ns=100_000, idle_ms=1)
+    settings = WatchSettings(window_ns=20_000, late_ns=100_000, idle_ms=1)
     watch(spark, traces, out, settings, once=True).query.awaitTermination()
     found = tables(out)
     wanted = check(events, examples=10_000)

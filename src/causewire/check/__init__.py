@@ -7,11 +7,12 @@
 for the runs of a trace, and `check` adds what people want to know.
 """
 
-from .checker import Scan, check, scan
-from .columns import Chunk, Columns, Encoder, Run
+from .checker import check
+from .columns import Chunk, Columns, Encoder, RunColumns
 from .kernel import Kernel, OrderError
 from .order import Sorted
 from .report import BadRow, Link, MessageId, Report, Violation
+from .scan import Scan, scan
 from .source import Source, Stream
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
     "MessageId",
     "OrderError",
     "Report",
-    "Run",
+    "RunColumns",
     "Scan",
     "Sorted",
     "Source",

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._compiled import Bytes, Longs, Words, compiled
 from ..core.errors import CausewireError
 from ..trace.reader import TraceBatch
 from ..trace.schema import DELIVER as DELIVER_KIND
 from ..trace.schema import SEND as SEND_KIND
-from .compiled import Bytes, Longs, Words, compiled
 
 __all__ = [
     "COLUMNS",
@@ -30,7 +30,7 @@ __all__ = [
     "Chunk",
     "Columns",
     "Encoder",
-    "Run",
+    "RunColumns",
     "ScatteredRunError",
     "kinds_of",
     "values_of",
@@ -102,7 +102,7 @@ class Columns(NamedTuple):
         )
 
 
-class Run:
+class RunColumns:
     """One run of a trace: its name, and its processes by number."""
 
     __slots__ = ("name", "processes")
@@ -119,7 +119,7 @@ class Chunk(NamedTuple):
     its rows mention. The columns are good until the next chunk is asked for.
     """
 
-    run: Run
+    run: RunColumns
     position: int
     columns: Columns
 
@@ -215,7 +215,7 @@ class Encoder:
         self._set = pa.array([], pa.string())
         self._local = np.full(64, -1, np.int32)
         self._members = np.zeros(64, np.int32)
-        self._run = Run("")
+        self._run = RunColumns("")
         self._begun = False
         self._ended: set[str] = set()
         self._position = 0
@@ -284,7 +284,7 @@ class Encoder:
             )
         return self._out.rows(0, rows)
 
-    def _enter(self, name: str) -> Run:
+    def _enter(self, name: str) -> RunColumns:
         """The run of the rows that come next."""
         if self._begun and self._run.name == name:
             return self._run
@@ -294,7 +294,7 @@ class Encoder:
             self._ended.add(self._run.name)
             self._local[self._members[: len(self._run.processes)]] = -1
         self._begun = True
-        self._run = Run(name)
+        self._run = RunColumns(name)
         return self._run
 
     def _names_of(self, dictionary: pa.Array) -> Words:

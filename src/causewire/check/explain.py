@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .columns import DELIVER, SEND, Columns, Run
-from .compiled import Bytes, Longs, Words, compiled
+from .._compiled import Bytes, Longs, Words, compiled
+from .columns import DELIVER, SEND, Columns, RunColumns
 from .kernel import Found
 from .order import matches
 from .report import Link, MessageId, Violation
@@ -73,7 +73,7 @@ def _shortest(kind: Bytes, process: Words, sent: Longs, processes: int) -> Longs
     return chain
 
 
-def explain(source: Source, found: Mapping[str, tuple[Run, Longs]]) -> list[Violation]:
+def explain(source: Source, found: Mapping[str, tuple[RunColumns, Longs]]) -> list[Violation]:
     """The violations found (see `Found`) with their chains, in order."""
     wanted = {
         name: [
@@ -164,7 +164,7 @@ def _note_late(columns: Columns, position: int, rows: Longs, late: npt.NDArray[n
         late[k] = bool(len(hits)) and position + hits[-1] > row[Found.POSITION]
 
 
-def _chain(columns: Columns, run: Run) -> tuple[Link, ...]:
+def _chain(columns: Columns, run: RunColumns) -> tuple[Link, ...]:
     """A shortest chain from the first of the rows to the last."""
     first = columns.first.astype(np.int64)
     sent, _ = matches(

@@ -60,10 +60,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from .._compiled import Clocks, Longs, Words
 from ..core.errors import CausewireError
-from . import loop
+from . import flight, loop
 from .columns import Columns
-from .compiled import Clocks, Longs, Words
 
 __all__ = [
     "ARRIVED",
@@ -158,7 +158,7 @@ class Kernel:
             low=table,
             place=np.zeros((0, 0), np.int32),
             pool=np.zeros(256, np.int32),
-            empty=np.array([-1] * loop.CLASSES + [0], np.int32),
+            empty=np.array([-1] * flight.CLASSES + [0], np.int32),
             clock=table,
             shared=word,
             free_versions=word,
@@ -170,7 +170,7 @@ class Kernel:
             slot_shown=word,
             free_slots=word,
             heads=word,
-            copies=np.zeros((0, loop.COPY_FIELDS), np.int64),
+            copies=np.zeros((0, flight.COPY_FIELDS), np.int64),
             free_copies=word,
             odd=np.zeros((64, len(Odd)), np.int64),
             found=np.empty((examples, len(Found)), np.int64),
@@ -322,9 +322,9 @@ class Kernel:
         size = max(64, 2 * old)
         while size - old < wanted:
             size *= 2
-        copies = _resized(s.copies, (size, loop.COPY_FIELDS), 0)
+        copies = _resized(s.copies, (size, flight.COPY_FIELDS), 0)
         heads = np.full(2 * size, -1, np.int32)
-        loop.rechain(s.heads, heads, copies)
+        flight.rechain(s.heads, heads, copies)
         self._state = s._replace(
             heads=heads,
             copies=copies,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from .._compiled import Bytes, Longs, Words
 from ..trace.reader import Trace
-from .columns import COLUMNS, Run, kinds_of, values_of
-from .compiled import Bytes, Longs, Words
+from .columns import COLUMNS, RunColumns, kinds_of, values_of
 
 __all__ = ["Loaded", "Rows", "gathered", "load"]
 
@@ -44,7 +44,7 @@ class Loaded(NamedTuple):
     rows: Rows
     timed: bool
     """Whether every row has a Lamport time."""
-    runs: list[Run]
+    runs: list[RunColumns]
     base: Longs
     """Of each run: the number of its first process."""
     total: int
@@ -132,7 +132,7 @@ def _numbered(
         count[order],
         peers,
     )
-    named = [Run(name, members[bounds[k] : bounds[k + 1]]) for k, name in enumerate(runs)]
+    named = [RunColumns(name, members[bounds[k] : bounds[k + 1]]) for k, name in enumerate(runs)]
     return Loaded(rows, timed, named, base, total)
 
 

@@ -1,36 +1,13 @@
-"""The compiled loop of the check; `kernel.py` tells what it does and why.
+"""The compiled loop of the check, row by row; `kernel.py` says what it computes and why.
 
-All compiled code of the kernel is in this file: what Numba keeps on disk is
-looked up by the file of the function that is called, so a change to a function
-compiled into it from elsewhere would go unnoticed.
+Nothing here allocates. When there is no room left, the loop stops before the row at
+hand, or at a point where starting the row again does no harm; its caller makes room and
+calls it again. What is in flight is kept by the functions of `flight.py`.
 
-**Copies.** A copy is one message for one destination; it is in flight from the
-send to its delivery there. A *slot* is a small number that stands for a message
-from its send to the delivery of its last copy, and for another one after that.
-A table finds the slot of a copy from (origin, mid, destination): hashing with
-chains, because in a chain a copy is found, and taken out again, by looking at
-little more than itself. It is needed for what cannot be overtaken in the eyes of
-this kernel: messages of origins outside of the block, and those sent beyond the
-end of a stretch (`stretches.py`). All others are found in their places.
-
-**Places.** For a pair of processes, the slots of all that is in flight from one
-to the other, in the order of sending. Most pairs have at most one; others have
-a ring, of capacity 4, 8, 16, ..., in a pool, recycled when it is empty. Being
-sorted, a ring tells by bisection how many of its messages have at most a certain
-number: so a message that is lost for good, and overtaken ever after, costs no
-more in a long trace than in a short one. A place is
-
-    -1        nothing is in flight
-    -2 - s    one message, in slot s
-    r >= 0    the ring that begins at r in the pool.
-
-(The case of one message is dealt with in the loop itself. A function that is
-compiled into another and returns from several points counts references to its
-arrays, twice for each, and that costs more than all the rest.)
-
-Nothing here allocates. Where there is no room the loop stops, with the row at
-hand not begun or such that beginning it again does no harm; its caller makes
-room and lets it go on.
+A small function that is compiled into another and returns from several points makes
+Numba count references to its arrays, twice for each, and that costs more than all the
+rest. That is why the most frequent case, a single message in flight, is handled in the
+loop itself.
 """
 
 from __future__ import annotations
@@ -39,10 +16,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._compiled import Clocks, Longs, Words, compiled
 from .columns import DELIVER, OTHER, Columns
-from .compiled import Clocks, Longs, Words, compiled, inlined
+from .flight import (
+    SLOT,
+    add_copy,
+    find,
+    find_copy,
+    latest,
+    number_up_to,
+    pull,
+    push,
+    slot_at,
+    take_copy,
+)
 
-__all__ = ["State", "advance", "rechain"]
+__all__ = ["State", "advance", "never"]
 
 # What the loop stopped for.
 DONE, ORDER, SLOTS, COPIES, POOL, VERSIONS, ODD, NUMBERS = range(8)
@@ -55,17 +44,6 @@ ARRIVED = 2  # nothing is wrong with it: beyond the end, something from before i
 FREE_SLOTS, FREE_COPIES, FREE_VERSIONS, IN_FLIGHT, SENT, SET_ASIDE, VIOLATIONS, FOUND, EVERY = (
     range(9)
 )
-
-# Fields of a copy; NEXT is the one after it in its chain.
-MID, PAIR, SLOT, NEXT = range(4)
-COPY_FIELDS = 4
-
-# A ring in the pool: its size class, where it starts, how many it holds; then
-# room for 4 << class slots. The array `empty` has for each size class the rings
-# that are free, a chain through their starts (-1: none), and at the end where
-# the unused part of the pool begins.
-CLASS, START, COUNT, HEADER = range(4)
-CLASSES = 26
 
 
 def never(table: Clocks) -> int:
@@ -111,206 +89,10 @@ class State(NamedTuple):
     counters: Longs
 
 
-# -- the table --------------------------------------------------------------------
-
-_MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
-_AGAIN = np.uint64(0xD6E8FEB86659FD93)
-_HIGH = np.uint64(32)
-
-
-@inlined
-def _chain(heads: Words, mid: int, pair: int) -> int:
-    mixed = (np.uint64(mid) * _MULTIPLY ^ np.uint64(pair)) * _AGAIN
-    return int(np.int64(mixed >> _HIGH)) & (len(heads) - 1)
-
-
-@inlined
-def find_copy(heads: Words, copies: Longs, mid: int, pair: int) -> int:
-    """The copy, or -1; `pair` is origin << 32 | destination."""
-    k = int(heads[_chain(heads, mid, pair)])
-    while k >= 0 and (copies[k, MID] != mid or copies[k, PAIR] != pair):
-        k = int(copies[k, NEXT])
-    return k
-
-
-@inlined
-def add_copy(heads: Words, copies: Longs, k: int, mid: int, pair: int, slot: int) -> None:
-    """Put a copy that is not there yet into the unused place k."""
-    chain = _chain(heads, mid, pair)
-    copies[k, MID] = mid
-    copies[k, PAIR] = pair
-    copies[k, SLOT] = slot
-    copies[k, NEXT] = heads[chain]
-    heads[chain] = k
-
-
-@inlined
-def take_copy(heads: Words, copies: Longs, mid: int, pair: int) -> int:
-    """Take the copy out; returns its place, which is unused now, or -1."""
-    chain = _chain(heads, mid, pair)
-    k = int(heads[chain])
-    if k < 0:
-        return k
-    if copies[k, MID] == mid and copies[k, PAIR] == pair:
-        heads[chain] = copies[k, NEXT]
-        return k
-    while True:
-        before = k
-        k = int(copies[k, NEXT])
-        if k < 0:
-            return k
-        if copies[k, MID] == mid and copies[k, PAIR] == pair:
-            copies[before, NEXT] = copies[k, NEXT]
-            return k
-
-
-@compiled
-def rechain(old: Words, heads: Words, copies: Longs) -> None:
-    """Move all copies from the chains of `old` to those of `heads`."""
-    for chain in range(old.shape[0]):
-        k = int(old[chain])
-        while k >= 0:
-            after = int(copies[k, NEXT])
-            add_copy(heads, copies, k, copies[k, MID], copies[k, PAIR], copies[k, SLOT])
-            k = after
-
-
-# -- rings ------------------------------------------------------------------------
-
-
-@inlined
-def _new_ring(pool: Words, empty: Words, size: int) -> int:
-    """A ring of a size class, or -1 if the pool is used up."""
-    ring = int(empty[size])
-    if ring >= 0:
-        empty[size] = pool[ring + START]
-    else:
-        ring = int(empty[CLASSES])
-        if ring + HEADER + (4 << size) > pool.shape[0]:
-            return -1
-        empty[CLASSES] += HEADER + (4 << size)
-    pool[ring + CLASS] = size
-    pool[ring + START] = 0
-    pool[ring + COUNT] = 0
-    return ring
-
-
-@inlined
-def _free_ring(pool: Words, empty: Words, ring: int) -> None:
-    size = pool[ring + CLASS]
-    pool[ring + START] = empty[size]
-    empty[size] = ring
-
-
-@inlined
-def slot_at(pool: Words, place: int, k: int) -> int:
-    """The k-th slot in flight at this place."""
-    if place < 0:
-        return -2 - place
-    mask = (4 << pool[place + CLASS]) - 1
-    return int(pool[place + HEADER + ((pool[place + START] + k) & mask)])
-
-
-@inlined
-def number_up_to(pool: Words, numbers: Words, place: int, number: int) -> int:
-    """How many messages in flight at this place have at most this number."""
-    if place < 0:
-        return int(place < -1 and numbers[-2 - place] <= number)
-    low, high = 0, int(pool[place + COUNT])
-    while low < high:
-        middle = (low + high) >> 1
-        if numbers[slot_at(pool, place, middle)] <= number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inlined
-def find(pool: Words, mids: Longs, ring: int, mid: int, growing: bool) -> int:
-    """Which of the messages in a ring has this mid, or -1.
-
-    The first, mostly; then by bisection if mids grow, or from the end.
-    """
-    if mids[slot_at(pool, ring, 0)] == mid:
-        return 0
-    high = int(pool[ring + COUNT]) - 1
-    if growing:
-        low = 1
-        while low < high:
-            middle = (low + high) >> 1
-            if mids[slot_at(pool, ring, middle)] < mid:
-                low = middle + 1
-            else:
-                high = middle
-        return high if high > 0 and mids[slot_at(pool, ring, high)] == mid else -1
-    while high > 0 and mids[slot_at(pool, ring, high)] != mid:
-        high -= 1
-    return high if high > 0 else -1
-
-
-@inlined
-def _append(pool: Words, ring: int, slot: int) -> None:
-    mask = (4 << pool[ring + CLASS]) - 1
-    count = pool[ring + COUNT]
-    pool[ring + HEADER + ((pool[ring + START] + count) & mask)] = slot
-    pool[ring + COUNT] = count + 1
-
-
-@inlined
-def push(pool: Words, empty: Words, place: int, slot: int) -> int:
-    """Add the latest message where there is one; the new place, or -1 for no room."""
-    if place < 0:
-        ring = _new_ring(pool, empty, 0)
-        if ring >= 0:
-            _append(pool, ring, -2 - place)
-            _append(pool, ring, slot)
-        return ring
-    count = pool[place + COUNT]
-    size = pool[place + CLASS]
-    if count == 4 << size:
-        larger = _new_ring(pool, empty, size + 1)
-        if larger < 0:
-            return -1
-        for k in range(count):
-            _append(pool, larger, slot_at(pool, place, k))
-        _free_ring(pool, empty, place)
-        place = larger
-    _append(pool, place, slot)
-    return place
-
-
-@inlined
-def latest(pool: Words, place: int) -> int:
-    """The slot of the latest message where there is one."""
-    return -2 - place if place < 0 else slot_at(pool, place, pool[place + COUNT] - 1)
-
-
-@inlined
-def pull(pool: Words, empty: Words, place: int, at: int) -> int:
-    """Take the message out of a ring that `find` found; returns the new place."""
-    base = place + HEADER
-    mask = (4 << pool[place + CLASS]) - 1
-    start = int(pool[place + START])
-    count = int(pool[place + COUNT]) - 1
-    if count == 0:
-        _free_ring(pool, empty, place)
-        return -1
-    if at < count - at:
-        for k in range(at, 0, -1):
-            pool[base + ((start + k) & mask)] = pool[base + ((start + k - 1) & mask)]
-        pool[place + START] = (start + 1) & mask
-    else:
-        for k in range(at, count):
-            pool[base + ((start + k) & mask)] = pool[base + ((start + k + 1) & mask)]
-    pool[place + COUNT] = count
-    return place
-
-
 # -- clocks ----------------------------------------------------------------------
 
 
-@inlined
+@compiled(inline=True)
 def _merge(
     clock: Clocks, low: Clocks, theirs: int, mine: int, result: int, d: int, lanes: int
 ) -> bool:

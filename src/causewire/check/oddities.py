@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .columns import SEND, Columns, Run
-from .compiled import Bytes, Longs, compiled
+from .._compiled import Bytes, Longs, compiled
+from .columns import SEND, Columns, RunColumns
 from .kernel import FOREIGN_SEND, UNMATCHED, Odd, OrderError
 from .report import BadRow
 from .source import Source
@@ -78,7 +78,7 @@ def _look(
             k += 1
 
 
-def judge(source: Source, odd: Mapping[str, tuple[Run, Longs]], limit: int) -> Judged:
+def judge(source: Source, odd: Mapping[str, tuple[RunColumns, Longs]], limit: int) -> Judged:
     """Tell what the rows are that were set aside, run by run.
 
     At most `limit` bad rows are returned as examples.

@@ -22,10 +22,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from .._compiled import Bytes, Longs, Words, compiled
 from ..trace.reader import BATCH_ROWS, Trace
 from ..trace.schema import TraceError
 from .columns import DELIVER, OTHER, SEND, Chunk, Columns
-from .compiled import Bytes, Longs, Words, compiled
 from .load import Rows, gathered, load
 from .report import BadRow
 

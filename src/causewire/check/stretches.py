@@ -34,9 +34,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._compiled import Clocks, Longs, compiled
 from . import loop
 from .columns import OTHER, SEND, Columns
-from .compiled import Clocks, Longs, compiled
 from .kernel import Kernel, Odd, padded, stride_of
 
 __all__ = ["Stretch"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..pipeline import PipelineError, session
 from ..pipeline.errors import reason
-from ..pipeline.watch import Settings, watch
+from ..pipeline.watch import WatchSettings, watch
 from .errors import CommandError
 from .output import count, duration, print_json
 from .quantities import nanoseconds
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     window, every = nanoseconds(args.window, "--window"), nanoseconds(args.every, "--every")
     if window < 1:
         raise CommandError("--window must be more than nothing")
-    settings = Settings(
+    settings = WatchSettings(
         window_ns=window,
         late_ns=nanoseconds(args.late, "--late"),
         idle_ms=max(1, nanoseconds(args.idle, "--idle") // 10**6),
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _follow(
-    args: argparse.Namespace, out: Path, settings: Settings, every: float, tell: Any
+    args: argparse.Namespace, out: Path, settings: WatchSettings, every: float, tell: Any
 ) -> None:
     with session(args.master) as spark:
         if sys.stderr.isatty():

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..check.columns import values_of
 from ..trace import NAMES, Event, Trace
-from ..trace.reader import TraceBatch, _events_of, accepted
+from ..trace.reader import TraceBatch, accepted, events_of
 
 __all__ = ["Arrived", "arrived"]
 
@@ -26,7 +26,7 @@ class Arrived(Trace):
     def events(self) -> Iterator[Event]:
         """The rows as they came."""
         for batch in self.batches():
-            yield from _events_of(batch.columns)
+            yield from events_of(batch.columns)
 
     def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
         """The same as columns."""

@@ -13,8 +13,8 @@ them, under the same names. The shape of the data decides who gets what:
     many small runs     whole runs to a task
     a long run          stretches of time to a task, which reads on until what was
                         sent in its own has arrived
-    with few processes  segments of time to a task, in two passes, on three cores or more
-    with very many      wide blocks of origins to a task, each of which reads all
+    of very many processes, or with very much in flight:
+                        wide blocks of origins to a task, each of which reads all
 
 Rows that are stored in no order in which they can be checked (several nodes'
 files side by side; JSON lines, always) are put in order first: small runs each
@@ -34,14 +34,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..check import BadRow, Report, Sorted
+from ..check.assemble import SENT_TWICE
 from ..check.columns import COLUMNS
-from ..trace import TraceError, open_trace
+from ..trace import TraceError, trace_files
 from . import prepare
 from .arrivals import Arrived, arrived
 from .errors import PipelineError, reason
 from .large import check_large
 from .limits import Limits
-from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, report_of
+from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, report_of, row_of
 from .pieces import Piece, layout, runs_in
 from .session import session
 from .small import check_small
@@ -102,8 +103,7 @@ def check_files(
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     # Executors have a working directory of their own.
-    files = open_trace(*paths).files  # type: ignore[attr-defined]
-    return [os.path.abspath(file) for file in files]
+    return [os.path.abspath(file) for file in trace_files(*paths)]
 
 
 def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:
@@ -168,22 +168,30 @@ class _Work:
             raise _UnorderedError  # a long run is in places where it was not looked for
         return table
 
-    def _long_run(self, run: str, pieces: Sequence[Piece], *, unique: bool = False) -> pa.Table:
+    def _long_run(
+        self,
+        run: str,
+        pieces: Sequence[Piece],
+        repeated: tuple[int, Sequence[BadRow]] | None = None,
+    ) -> pa.Table:
+        """Check a long run; `repeated` are the sends that are known to be left out."""
         self._tell(f"checking run {run!r}")
         try:
-            row = check_large(
+            report = check_large(
                 self._spark,
                 run,
                 pieces,
                 examples=self._examples,
                 limits=self._limits,
-                unique=unique,
+                unique=repeated is not None,
+                repeated=repeated[0] if repeated else 0,
+                repeated_rows=repeated[1] if repeated else (),
             )
         except Trouble as trouble:
             if trouble.what == ORDER:
                 raise _UnorderedError from None
             raise error_of(trouble.detail) from None
-        return _table([row])
+        return _table([row_of(run, pieces[0].position, report)])
 
     # -- rows in any order --------------------------------------------------------------
 
@@ -209,11 +217,9 @@ class _Work:
             many, first = again.count(), again.limit(self._examples).collect()
             ordered = prepare.ordered(prepare.without_repeated_sends(mine), place)
             prepare.write(ordered, place / "rows")
-            files = open_trace(place / "rows").files  # type: ignore[attr-defined]
-            table = self._long_run(run, layout([str(file) for file in files]), unique=True)
-            why = "sent a second time"
-            rows = [BadRow(run, r.process, r.seq, r.origin, r.mid, why) for r in first]
-            return _with_repeated(table, many, rows, self._examples)
+            rows = [BadRow(run, r.process, r.seq, r.origin, r.mid, SENT_TWICE) for r in first]
+            pieces = layout([str(file) for file in trace_files(place / "rows")])
+            return self._long_run(run, pieces, (many, rows))
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -229,17 +235,6 @@ def _untroubled(table: pa.Table) -> pa.Table:
 
 def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), OUTCOME)
-
-
-def _with_repeated(table: pa.Table, many: int, first: Sequence[BadRow], examples: int) -> pa.Table:
-    """Add the rows that send a message a second time, which were left out."""
-    if not many:
-        return table
-    (row,) = table.to_pylist()
-    row["bad"] = [*row["bad"], (first[0].reason, many)]
-    row["bad_rows"] = ([bad._asdict() for bad in first] + row["bad_rows"])[:examples]
-    row["events"] += many
-    return _table([row])
 
 
 # -- which runs are large ------------------------------------------------------------------
@@ -295,10 +290,7 @@ def _check_arrived(run: str, trace: Arrived, examples: int) -> dict[str, Any]:
         source = Sorted(trace)
     except TraceError as error:
         return failed(run, error)
-    row = judged(source, examples)
-    if row.get("trouble") is None:
-        row["events"], row["position"] = source.rows, 0
-    return row
+    return judged(run, source, examples)
 
 
 # -- tables -----------------------------------------------------------------------------------

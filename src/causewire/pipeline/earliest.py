@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..check.compiled import Bytes, Longs, Words, compiled
+from .._compiled import Bytes, Longs, Words, compiled
 
 __all__ = ["NOTHING", "earliest"]
 

@@ -1,10 +1,12 @@
-"""How a trace is shared out: the sizes that decide, and the decision for a long run."""
+"""How a trace is shared out among tasks: the sizes that decide, and the decision."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
+
+from ..check.scan import CLOCK_BYTES
 
 __all__ = ["Limits", "Shape", "blocks_for", "choose"]
 
@@ -16,13 +18,12 @@ class Limits:
     large: int = 4_000_000
     """A run from this size on is shared by several tasks."""
     wide: int = 512
-    """With this many processes, clocks are the work: no time is spent on a second pass
-    over segments. And a block of origins has at least half as many: narrow blocks waste
-    the work that each event is."""
-    segment: int = 1_000_000
-    """No segment is smaller, and no stretch."""
+    """A block of origins has at least half as many processes: narrow blocks waste the work
+    that does not depend on their width."""
+    stretch: int = 1_000_000
+    """No stretch has fewer rows."""
     longest: int = 50_000_000
-    """And none is larger, so that little is lost with an executor."""
+    """And none has more, so that little is lost with an executor."""
     flight: int = 1_000_000
     """Copies in flight where a stretch begins, at most: they go to the driver, and where
     messages take that long there is no point in stretches."""
@@ -35,26 +36,28 @@ class Limits:
 
 
 class Shape(NamedTuple):
-    """How a run is shared out: one of these is more than 1, or none."""
+    """How a run is shared out: into blocks of origins, or stretches of time, or not at all."""
 
     blocks: int = 1
-    segments: int = 1
     stretches: int = 1
 
 
-def choose(rows: int, processes: int, cores: int, limits: Limits, *, growing: bool = True) -> Shape:
-    """Stretches, time or origins? `growing` says whether mids are known to grow."""
-    least = ceil(12 * processes**2 / limits.memory)
+def choose(rows: int, processes: int, cores: int, limits: Limits) -> Shape:
+    """Return the shape for a run of this size.
+
+    Stretches of time are the default: a single pass, with hardly a row read twice. Blocks of
+    origins are for clocks that do not fit into one task. (`docs/pipeline.md` has the
+    measurements behind this.)
+    """
+    least = ceil(CLOCK_BYTES * processes**2 / limits.memory)
     if least > 1:
         return Shape(blocks=max(least, blocks_for(processes, cores, limits)))
-    many = min(rows // limits.segment, cores * ceil(rows / cores / limits.longest))
-    if processes < limits.wide and cores >= 3 and many >= 3 and growing:
-        return Shape(segments=many)
+    many = min(rows // limits.stretch, cores * ceil(rows / cores / limits.longest))
     return Shape(stretches=max(1, many) if cores > 1 else 1)
 
 
 def blocks_for(processes: int, cores: int, limits: Limits) -> int:
-    """How many blocks of origins, if each is to be worth its while."""
+    """Return how many blocks of origins there are, if each is to be worth a task."""
     if processes < limits.wide:
         return 1
     return min(cores, max(1, processes // (limits.wide // 2)))

@@ -32,15 +32,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._compiled import Longs
 from ..check import Columns, Kernel
 from ..check import loop as _loop
 from ..check.columns import DELIVER as _DELIVER
 from ..check.columns import SEND as _SEND
-from ..check.compiled import Longs
 from ..check.kernel import Found, Odd
 from ..trace import DELIVER, SEND, Event
 
-__all__ = ["LateRow", "LiveRun", "LiveViolation", "Window"]
+__all__ = ["LateRow", "LiveRun", "LiveViolation", "LiveWindow"]
 
 _FOUND = 4096
 """Violations that are told of one batch, at most; all are counted."""
@@ -72,7 +72,7 @@ class LateRow(NamedTuple):
     reason: str
 
 
-class Window(NamedTuple):
+class LiveWindow(NamedTuple):
     """What happened from `start_ns` on, for the length of a window.
 
     Latencies are of what was delivered in it; `in_flight` is how many copies were
@@ -91,7 +91,7 @@ class Window(NamedTuple):
     latency_max_ns: int | None
 
 
-Told = LiveViolation | LateRow | Window
+LiveFinding = LiveViolation | LateRow | LiveWindow
 
 
 class _Live(Kernel):
@@ -107,7 +107,7 @@ class _Live(Kernel):
 
 
 @dataclass
-class _Open:
+class _OpenWindow:
     """A window that something may still come for."""
 
     events: int = 0
@@ -134,10 +134,10 @@ class LiveRun:
         """Of each message in flight: when it was sent, and how many copies are left."""
         self._gave_up: set[tuple[str | None, int | None]] = set()
         """Messages whose deliveries went without their sends."""
-        self._windows: dict[int, _Open] = {}
+        self._windows: dict[int, _OpenWindow] = {}
         self._next_window: int | None = None
         """The first window that was not told."""
-        self._too_late = _Open()
+        self._too_late = _OpenWindow()
         """What came too late for its window."""
         self._in_flight = 0
         """Copies in flight at its start."""
@@ -163,12 +163,12 @@ class LiveRun:
             rows.sort(key=lambda e: e.seq)
         return late
 
-    def advance(self, *, ended: bool = False) -> list[Told]:
+    def advance(self, *, ended: bool = False) -> list[LiveFinding]:
         """Let everything go whose turn it is; returns what there is to tell."""
         if self.latest is None:
             return []
         until = self.latest + 1 if ended else self.latest - self.bound_ns
-        told: list[Told] = []
+        told: list[LiveFinding] = []
         gone = self._gone(until, told)
         self._check(gone, told)
         told += self._closed(until, ended)
@@ -176,7 +176,7 @@ class LiveRun:
 
     # -- whose turn it is ----------------------------------------------------------
 
-    def _gone(self, until: int, told: list[Told]) -> list[Event]:
+    def _gone(self, until: int, told: list[LiveFinding]) -> list[Event]:
         """Rows up to a time, in an order in which they can have happened."""
         queues = {p: deque(rows) for p, rows in sorted(self._waiting.items()) if rows}
         sends = {(e.origin, e.mid) for q in queues.values() for e in q if e.kind == SEND}
@@ -224,7 +224,7 @@ class LiveRun:
                 return [event for event in stuck if event.process not in moving]
             moving |= more
 
-    def _accepted(self, event: Event, told: list[Told]) -> bool:
+    def _accepted(self, event: Event, told: list[LiveFinding]) -> bool:
         """Note that a row is gone; is it one for the kernel?"""
         self._last_seq[event.process] = event.seq
         self.rows += 1
@@ -252,7 +252,7 @@ class LiveRun:
     def _id(self, name: str | None) -> int:
         return self._ids.setdefault(name or "", len(self._ids))
 
-    def _check(self, events: list[Event], told: list[Told]) -> None:
+    def _check(self, events: list[Event], told: list[LiveFinding]) -> None:
         rows = [e for e in events if e.kind in (SEND, DELIVER)]
         position = self.rows - len(rows)
         if rows:
@@ -291,13 +291,13 @@ class LiveRun:
 
     # -- windows -------------------------------------------------------------------
 
-    def _window(self, time: int) -> _Open:
-        return self._windows.setdefault(time // self.window_ns, _Open())
+    def _window(self, time: int) -> _OpenWindow:
+        return self._windows.setdefault(time // self.window_ns, _OpenWindow())
 
     def _was_told(self, time: int) -> bool:
         return self._next_window is not None and time // self.window_ns < self._next_window
 
-    def _measure(self, event: Event, unmatched: bool, told: list[Told]) -> None:
+    def _measure(self, event: Event, unmatched: bool, told: list[LiveFinding]) -> None:
         window = self._too_late
         if self._was_told(event.time_ns or 0):
             told.append(LateRow(event.process, event.seq, event.time_ns or 0, WINDOW_TOLD))
@@ -318,7 +318,7 @@ class LiveRun:
             if flying[1] == 0:
                 del self._flying[message]
 
-    def _closed(self, until: int, ended: bool) -> Iterator[Window]:
+    def _closed(self, until: int, ended: bool) -> Iterator[LiveWindow]:
         """Windows for which nothing can come any more, in order."""
         held = [e.time_ns or 0 for rows in self._waiting.values() for e in rows]
         limit = min([until, *held]) if not ended else until
@@ -328,15 +328,15 @@ class LiveRun:
             self._next_window = number + 1
             yield self._told(number, self._windows.pop(number))
 
-    def _told(self, number: int, window: _Open) -> Window:
+    def _told(self, number: int, window: _OpenWindow) -> LiveWindow:
         values = sorted(window.latencies)
-        late, self._too_late = self._too_late, _Open()
+        late, self._too_late = self._too_late, _OpenWindow()
         self._in_flight += window.copies + late.copies - len(values) - len(late.latencies)
 
         def percentile(share: float) -> int | None:
             return values[max(ceil(share * len(values)), 1) - 1] if values else None
 
-        return Window(
+        return LiveWindow(
             number * self.window_ns,
             window.events,
             window.sent,

@@ -1,4 +1,4 @@
-"""What was found in a run: one row of a table, wherever the run was checked."""
+"""The report of a run as a row of a table, wherever the run was checked, and back."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..check import BadRow, Kernel, Link, MessageId, OrderError, Report, Source, Violation
+from ..check import BadRow, Link, MessageId, OrderError, Report, Source, Violation, scan
+from ..check.assemble import describe, merged
 from ..check.columns import ScatteredRunError
-from ..check.explain import explain
-from ..check.oddities import judge
 from ..trace import TraceError
 
 __all__ = [
@@ -25,6 +24,7 @@ __all__ = [
     "out_of_order",
     "outcome",
     "report_of",
+    "row_of",
 ]
 
 _MESSAGE = pa.struct([("origin", pa.string()), ("mid", pa.int64())])
@@ -74,50 +74,34 @@ OUTCOME = pa.schema(
 ORDER, ERROR = "order", "error"
 
 
-def outcome(source: Source, examples: int) -> dict[str, Any]:
-    """Check a run that is small enough to be read several times."""
-    kernel = Kernel(examples=examples, unique=source.unique)
-    events, position = 0, -1
-    processes: list[str] = []
-    for chunk in source.chunks():
-        if position < 0:
-            position = chunk.position
-        processes = chunk.run.processes
-        kernel.feed(chunk.columns, len(processes), chunk.position)
-        events += len(chunk.columns.kind)
-        run = chunk.run
-    if position < 0:
-        raise ValueError("a run without rows")
-    verdict = judge(source, {run.name: (run, kernel.odd)} if len(kernel.odd) else {}, examples)
-    shown = explain(source, {run.name: (run, kernel.found)}) if len(kernel.found) else []
-    bad = verdict.bad
-    if source.repeated:
-        bad = bad + Counter({"sent a second time": source.repeated})
+def row_of(run: str, position: int, report: Report) -> dict[str, Any]:
+    """Return the report of one run as a row of `OUTCOME`."""
     return {
-        "run": run.name,
+        "run": run,
         "position": position,
-        "events": events,
-        "messages": kernel.messages,
-        "processes": len(processes),
-        "violations": kernel.violations,
-        "duplicates": verdict.duplicates,
-        "undelivered": kernel.undelivered,
-        "bad": list(bad.items()),
-        "examples": [violation.to_json() for violation in shown],
-        "bad_rows": [
-            row._asdict() for row in [*source.repeated_rows(examples), *verdict.rows][:examples]
-        ],
+        **{name: getattr(report, name) for name in _SUMS},
+        "bad": list(report.bad.items()),
+        "examples": [violation.to_json() for violation in report.examples],
+        "bad_rows": [row._asdict() for row in report.bad_rows],
     }
 
 
-def judged(source: Source, examples: int) -> dict[str, Any]:
-    """The same, or the row that says why not."""
+def outcome(run: str, source: Source, examples: int) -> dict[str, Any]:
+    """Check a run that is small enough to be read several times; return its row."""
+    found = scan(source, examples=examples)
+    if found.runs != 1:
+        raise ValueError(f"{found.runs} runs where there must be one")
+    return row_of(run, found.position, describe(source, found, examples))
+
+
+def judged(run: str, source: Source, examples: int) -> dict[str, Any]:
+    """Return the row of `outcome`, or the row that says why the run cannot be checked."""
     try:
-        return outcome(source, examples)
+        return outcome(run, source, examples)
     except (OrderError, ScatteredRunError):
-        return out_of_order(source.name)
+        return out_of_order(run)
     except TraceError as error:
-        return failed(source.name, error)
+        return failed(run, error)
 
 
 def out_of_order(run: str) -> dict[str, Any]:
@@ -157,19 +141,33 @@ def violation_of(row: Mapping[str, Any]) -> Violation:
     )
 
 
-def report_of(table: pa.Table, examples: int) -> Report:
-    """Runs put together, in the order of their positions and names."""
-    sums: dict[str, Any] = {name: pc.sum(table[name]).as_py() or 0 for name in _SUMS}
-    report = Report(runs=table.num_rows, **sums)
-    told = pc.or_(
-        pc.greater(pc.list_value_length(table["examples"]), 0),
-        pc.greater(pc.list_value_length(table["bad_rows"]), 0),
+def _report_of_row(row: Mapping[str, Any]) -> Report:
+    return Report(
+        runs=1,
+        **{name: row[name] for name in _SUMS},
+        bad=Counter(dict(row["bad"])),
+        examples=[violation_of(violation) for violation in row["examples"]],
+        bad_rows=[BadRow(**bad) for bad in row["bad_rows"]],
     )
-    rows = table.filter(told).to_pylist()
-    for row in sorted(rows, key=lambda row: (row["position"], row["run"])):
-        report.bad.update(dict(row["bad"]))
-        for violation in row["examples"][: examples - len(report.examples)]:
-            report.examples.append(violation_of(violation))
-        for bad in row["bad_rows"][: examples - len(report.bad_rows)]:
-            report.bad_rows.append(BadRow(**bad))
-    return report
+
+
+def report_of(table: pa.Table, examples: int) -> Report:
+    """Return the report of all runs, in the order of their positions and names.
+
+    Runs of which there is nothing to say but their sums are added up as columns.
+    """
+    special = pc.greater(
+        pc.add(
+            pc.add(
+                pc.list_value_length(table["examples"]), pc.list_value_length(table["bad_rows"])
+            ),
+            pa.chunked_array(
+                [pa.array([len(bad) for bad in table["bad"].to_pylist()], pa.int32())]
+            ),
+        ),
+        0,
+    )
+    plain = table.filter(pc.invert(special))
+    sums: dict[str, Any] = {name: pc.sum(plain[name]).as_py() or 0 for name in _SUMS}
+    rows = sorted(table.filter(special).to_pylist(), key=lambda row: (row["position"], row["run"]))
+    return merged([Report(runs=plain.num_rows, **sums), *map(_report_of_row, rows)], examples)

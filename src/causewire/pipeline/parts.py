@@ -1,11 +1,9 @@
-"""Parts of a long run, checked side by side: over its origins, or over time.
+"""Parts of a long run for tasks, and a long run checked by blocks of origins.
 
-By *origins*, each task reads the whole run with clocks for a block of them: for clocks
-that are too wide for one task. By *time*, each task reads a segment, in two passes
-(`check/segments.py`): it costs twice the work, whatever the run is like, so it takes
-three cores to gain anything. `stretches.py` has a third way.
-
-In any case the tasks return numbers: how many violations, and where the first ones are.
+Each task reads the whole run with clocks for a block of origins. This is for runs whose
+clocks do not fit into one task, and for runs in which so much is in flight that
+stretches of time (`stretches.py`) do not pay. Tasks return numbers: how many violations
+there are, and where the first ones are.
 """
 
 from __future__ import annotations
@@ -16,34 +14,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..check import Kernel, OrderError
-from ..check.compiled import Longs
+from .._compiled import Longs
+from ..check import Kernel
 from ..check.kernel import Found
-from ..check.segments import Cut, Survey, Surveyed, resume, walk
-from .outcomes import ORDER
 from .pieces import Piece, Region
-from .trouble import Trouble, answers, guarded
+from .trouble import answers, guarded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Part", "Told", "first_of", "over_origins", "over_time", "shares"]
+__all__ = ["Part", "PartResult", "first_of", "over_origins", "shares"]
 
 
 class Part(NamedTuple):
-    """A part of a run: its rows, and for whom."""
+    """A part of a run: its rows, and the origins to check."""
 
     run: str
     pieces: tuple[Piece, ...]
     origins: tuple[int, int] | None
     examples: int
     unique: bool
-    cut: Cut | None = None
-    ignored: tuple[int, ...] = ()
 
 
-class Told(NamedTuple):
-    """What a task that checked a part returns."""
+class PartResult(NamedTuple):
+    """What a task found in its part."""
 
     rows: int
     processes: list[str]
@@ -55,18 +49,14 @@ class Told(NamedTuple):
 
 
 @guarded
-def _check_part(part: Part) -> Told:
-    kernel = (
-        Kernel(part.origins, examples=part.examples, unique=part.unique)
-        if part.cut is None
-        else resume(part.cut, part.origins, examples=part.examples)
-    )
-    source = Region(part.run, part.pieces, part.cut.processes if part.cut else ())
+def _check_part(part: Part) -> PartResult:
+    kernel = Kernel(part.origins, examples=part.examples, unique=part.unique)
+    source = Region(part.run, part.pieces)
     processes: list[str] = []
     for chunk in source.chunks():
         processes = chunk.run.processes
         kernel.feed(chunk.columns, len(processes), chunk.position)
-    return Told(
+    return PartResult(
         source.rows,
         processes,
         kernel.messages,
@@ -77,28 +67,16 @@ def _check_part(part: Part) -> Told:
     )
 
 
-@guarded
-def _survey_part(part: Part) -> Surveyed:
-    first, last = part.pieces[0], part.pieces[-1]
-    survey = Survey(first.position, part.ignored)
-    processes: list[str] = []
-    for chunk in Region(part.run, part.pieces).chunks():
-        processes = chunk.run.processes
-        survey.feed(chunk.columns, len(processes), chunk.position)
-    result = survey.result(processes)
-    return result._replace(rows=last.position + last.rows - first.position)
-
-
-def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) -> Told:
+def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) -> PartResult:
     """Blocks of origins side by side; more of them if there are more processes.
 
     `processes` is how many are known before anything was read.
     """
     if blocks == 1:
-        (told,) = answers(spark, [whole], _check_part)
-        return first_of(told, [told.found], whole.examples)
+        (result,) = answers(spark, [whole], _check_part)
+        return first_of(result, [result.found], whole.examples)
     width = ceil(processes / blocks / 32) * 32  # whole vectors
-    blocked: list[Told] = []
+    blocked: list[PartResult] = []
     covered = 0
     while True:
         upto = max(covered + width, width * ceil(processes / width))
@@ -107,41 +85,8 @@ def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) 
         covered, processes = upto, len(blocked[0].processes)
         if covered >= processes:
             break
-    told = blocked[0]._replace(violations=sum(block.violations for block in blocked))
-    return first_of(told, [block.found for block in blocked], whole.examples)
-
-
-def over_time(spark: SparkSession, whole: Part, segments: int) -> Told:
-    """Two passes over segments."""
-    parts = [whole._replace(pieces=pieces) for pieces in shares(whole.pieces, segments)]
-    surveys = answers(spark, parts, _survey_part)
-    start = Cut.start(parts[0].pieces[0].position)
-    cuts, strangers = _walk(surveys, start)
-    if strangers:
-        again = [parts[k]._replace(ignored=tuple(rows)) for k, rows in strangers.items()]
-        for k, survey in zip(strangers, answers(spark, again, _survey_part), strict=True):
-            surveys[k] = survey
-        cuts, strangers = _walk(surveys, start)
-        assert not strangers
-    parts = [part._replace(cut=cut) for part, cut in zip(parts, cuts, strict=False)]
-    checked = answers(spark, parts, _check_part)
-    told = Told(
-        sum(segment.rows for segment in checked),
-        cuts[-1].processes,
-        sum(segment.messages for segment in checked),
-        sum(segment.violations for segment in checked),
-        cuts[-1].flight.copies,
-        checked[0].found,
-        np.concatenate([segment.odd for segment in checked]),
-    )
-    return first_of(told, [segment.found for segment in checked], whole.examples)
-
-
-def _walk(surveys: Sequence[Surveyed], start: Cut) -> tuple[list[Cut], dict[int, list[int]]]:
-    try:
-        return walk(surveys, start)
-    except OrderError:
-        raise Trouble(ORDER) from None
+    result = blocked[0]._replace(violations=sum(block.violations for block in blocked))
+    return first_of(result, [block.found for block in blocked], whole.examples)
 
 
 def shares(pieces: Sequence[Piece], parts: int) -> list[tuple[Piece, ...]]:
@@ -157,7 +102,7 @@ def shares(pieces: Sequence[Piece], parts: int) -> list[tuple[Piece, ...]]:
     return [tuple(share) for share in result]
 
 
-def first_of(told: Told, found: Sequence[Longs], examples: int) -> Told:
+def first_of(result: PartResult, found: Sequence[Longs], examples: int) -> PartResult:
     """Only the first violations, one of each message that was overtaken."""
     every = np.concatenate(found)
     order = np.lexsort(
@@ -170,4 +115,4 @@ def first_of(told: Told, found: Sequence[Longs], examples: int) -> Told:
         if message not in seen and len(rows) < examples:
             seen.add(message)
             rows.append(row)
-    return told._replace(found=np.array(rows, np.int64).reshape(-1, len(Found)))
+    return result._replace(found=np.array(rows, np.int64).reshape(-1, len(Found)))

@@ -21,13 +21,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..check import BadRow, Chunk, Encoder, Run
+from ..check import BadRow, Chunk, Encoder, RunColumns
 from ..check.columns import COLUMNS, values_of
 from ..trace import Event, TraceError, trace_of
 from ..trace.parquet import opened, read_group
 from ..trace.reader import BATCH_ROWS, TraceBatch, accepted
 
-__all__ = ["Held", "Piece", "Region", "Runs", "batches_of", "layout", "runs_in"]
+__all__ = ["Piece", "Region", "RunInMemory", "Runs", "batches_of", "layout", "runs_in"]
 
 
 class Piece(NamedTuple):
@@ -152,12 +152,12 @@ class Region:
                         self.rows += end - start
 
 
-class Held:
-    """One run in memory, as a `Source`."""
+class RunInMemory:
+    """The rows of one run in memory, as a `Source` for the check."""
 
     repeated = 0
 
-    def __init__(self, run: Run, chunks: Sequence[Chunk], *, unique: bool = False) -> None:
+    def __init__(self, run: RunColumns, chunks: Sequence[Chunk], *, unique: bool = False) -> None:
         self.name = run.name
         self.unique = unique
         self.rows = sum(len(chunk.columns.kind) for chunk in chunks)
@@ -183,18 +183,18 @@ class Runs:
         self._pieces, self._start, self._end = pieces, start, end
         self._skip = frozenset(skip)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[RunInMemory]:
         encoder = Encoder()
-        run: Run | None = None
+        run: RunColumns | None = None
         held: list[Chunk] = []
         for chunk in self._chunks(encoder):
             if run is None or chunk.run is not run:
                 if run is not None:
-                    yield Held(run, held)
+                    yield RunInMemory(run, held)
                 run, held = chunk.run, []
             held.append(Chunk(chunk.run, chunk.position, chunk.columns.copy()))
         if run is not None:
-            yield Held(run, held)
+            yield RunInMemory(run, held)
 
     def _chunks(self, encoder: Encoder) -> Iterator[Chunk]:
         for position, batch in self._ours():

@@ -27,17 +27,17 @@ import pyarrow as pa
 
 from ..check import Sorted
 from ..check.columns import COLUMNS
-from ..trace import DELIVER, NAMES, SEND, TraceError, arrow_schema, open_trace
-from ..trace.reader import BATCH_ROWS
+from ..trace import DELIVER, NAMES, SEND, TraceError, open_trace
+from ..trace.reader import BATCH_ROWS, plain
 from .arrivals import arrived
 from .pieces import Piece, batches_of, layout
+from .schemas import EVENTS
 from .tasks import spread_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "EVENTS",
     "ordered",
     "read",
     "repeated_sends",
@@ -46,12 +46,6 @@ __all__ = [
     "without_repeated_sends",
     "write",
 ]
-
-EVENTS = (
-    "run string, process string, seq bigint, time_ns bigint, lamport bigint, kind string, "
-    "origin string, mid bigint, peers array<string>, payload_bytes int, metadata_bytes int"
-)
-"""The columns of a trace."""
 
 ROUNDS = 12
 """How often to go round before a run is ordered in memory."""
@@ -85,24 +79,6 @@ def _read(work: str | list[Piece]) -> Iterator[pa.RecordBatch]:
     else:
         batches = (batch.columns for _, batch in batches_of(work, NAMES))
     return map(plain, batches)
-
-
-def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without dictionaries, and with all columns of a trace."""
-    arrays = []
-    for field in arrow_schema():
-        if field.name not in batch.schema.names:
-            arrays.append(pa.nulls(batch.num_rows, field.type))
-            continue
-        array = batch[field.name]
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        elif pa.types.is_list(array.type):
-            values = array.values.dictionary_decode()
-            mask = array.is_null() if array.null_count else None
-            array = pa.ListArray.from_arrays(array.offsets, values, mask=mask)
-        arrays.append(array.cast(field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema())
 
 
 def write(events: DataFrame, path: str | os.PathLike[str]) -> None:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..check import BadRow, Chunk, Columns, OrderError, Run, Violation
+from .._compiled import Longs
+from ..check import BadRow, Chunk, Columns, OrderError, RunColumns, Violation
 from ..check.columns import DELIVER, OTHER, SEND
-from ..check.compiled import Longs
 from ..check.explain import ROWS, explain
 from ..check.kernel import UNMATCHED, Found, Odd
 from ..check.oddities import judge
 from .outcomes import ORDER
-from .parts import Part, Told, shares
+from .parts import Part, PartResult, shares
 from .pieces import Piece, Region
 from .session import parallelism
 from .trouble import Trouble, answers, guarded
@@ -74,7 +74,7 @@ class _Sends:
     repeated = 0
     rows = 0
 
-    def __init__(self, run: Run, rows: Iterable[_Row]) -> None:
+    def __init__(self, run: RunColumns, rows: Iterable[_Row]) -> None:
         self.name = run.name
         self._run, self._rows = run, [row for row in rows if row.kind == SEND]
 
@@ -95,21 +95,21 @@ class _Sends:
             yield Chunk(self._run, row.position, columns)
 
 
-def second_look(spark: SparkSession, whole: Part, told: Told) -> tuple[Any, list[bool]]:
+def second_look(spark: SparkSession, whole: Part, result: PartResult) -> tuple[Any, list[bool]]:
     """What the rows are that matched nothing; and which violations are only late."""
-    unmatched = told.odd[told.odd[:, Odd.WHY] == UNMATCHED]
-    origins = np.concatenate([unmatched[:, Odd.ORIGIN], told.found[:, Found.FIRST_ORIGIN]])
-    mids = np.concatenate([unmatched[:, Odd.MID], told.found[:, Found.FIRST_MID]])
+    unmatched = result.odd[result.odd[:, Odd.WHY] == UNMATCHED]
+    origins = np.concatenate([unmatched[:, Odd.ORIGIN], result.found[:, Found.FIRST_ORIGIN]])
+    mids = np.concatenate([unmatched[:, Odd.MID], result.found[:, Found.FIRST_MID]])
     rows: list[_Row] = []
     if len(mids):
         questions = [
-            _Question(whole.run, pieces, told.processes, origins, mids)
+            _Question(whole.run, pieces, result.processes, origins, mids)
             for pieces in shares(whole.pieces, parallelism(spark))
         ]
         for answer in answers(spark, questions, _look):
             rows += answer
-    run = Run(whole.run, told.processes)
-    odd = {whole.run: (run, told.odd)} if len(told.odd) else {}
+    run = RunColumns(whole.run, result.processes)
+    odd = {whole.run: (run, result.odd)} if len(result.odd) else {}
     try:
         verdict = judge(_Sends(run, rows), odd, whole.examples)
     except OrderError:
@@ -121,7 +121,7 @@ def second_look(spark: SparkSession, whole: Part, told: Told) -> tuple[Any, list
     late = [
         last.get((row[Found.PROCESS], row[Found.FIRST_ORIGIN], row[Found.FIRST_MID]), -1)
         > row[Found.POSITION]
-        for row in told.found.tolist()
+        for row in result.found.tolist()
     ]
     return verdict, late
 
@@ -138,17 +138,17 @@ class _Story(NamedTuple):
 @guarded
 def _tell(story: _Story) -> list[Violation]:
     source = Region(story.run, story.pieces, story.processes)
-    run = Run(story.run, story.processes)
+    run = RunColumns(story.run, story.processes)
     return explain(source, {story.run: (run, story.found)})
 
 
-def explained(spark: SparkSession, whole: Part, told: Told) -> list[Violation]:
+def explained(spark: SparkSession, whole: Part, result: PartResult) -> list[Violation]:
     """The violations with their chains; a task for each, with the rows that it takes."""
     stories = []
-    for row in told.found:
+    for row in result.found:
         start, end = row[Found.FIRST_SENT], row[Found.SENT]
         if end - start >= ROWS:
-            start = end  # too far back: told without a chain
+            start = end  # too far back: result without a chain
         pieces = [p for p in whole.pieces if p.position <= end and start < p.position + p.rows]
-        stories.append(_Story(whole.run, tuple(pieces), told.processes, row[np.newaxis]))
+        stories.append(_Story(whole.run, tuple(pieces), result.processes, row[np.newaxis]))
     return [violation for answer in answers(spark, stories, _tell) for violation in answer]

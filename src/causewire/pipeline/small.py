@@ -77,7 +77,7 @@ def _check_share(share: _Share) -> pa.Table:
 def _rows_of(share: _Share) -> Iterator[dict[str, Any]]:
     try:
         for held in Runs(share.pieces, share.start, share.end, share.skip):
-            yield judged(held, share.examples)
+            yield judged(held.name, held, share.examples)
     except ScatteredRunError as error:
         yield out_of_order(str(error))
     except TraceError as error:

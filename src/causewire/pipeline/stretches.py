@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..check.compiled import Longs
+from .._compiled import Longs
 from ..check.kernel import Found, Odd
 from ..check.stretches import Stretch
 from .outcomes import ORDER
-from .parts import Part, Told, first_of, shares
+from .parts import Part, PartResult, first_of, shares
 from .pieces import Piece, Region
 from .trouble import Trouble, answers, guarded
 
@@ -42,13 +42,13 @@ class _Work(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What a task found; `told.odd` is what it set aside.
+    """What a task found; `result.odd` is what it set aside.
 
     `arrived` are the positions of deliveries beyond its end that it knows. The rest is of
     each process that its own rows mention, -1 for none.
     """
 
-    told: Told
+    result: PartResult
     arrived: Longs
     first_seq: Longs
     first_mid: Longs
@@ -88,7 +88,7 @@ def _check_stretch(work: _Work) -> _Answer | Trouble:
     if not ended:
         kernel.end()
     return _Answer(
-        Told(
+        PartResult(
             rows,
             processes,
             kernel.messages,
@@ -107,7 +107,7 @@ def _check_stretch(work: _Work) -> _Answer | Trouble:
 
 def over_stretches(
     spark: SparkSession, whole: Part, many: int, processes: Sequence[str], flight: int
-) -> Told:
+) -> PartResult:
     """Stretches side by side; `Trouble` with `MUCH` if the run is not made for that.
 
     `processes` are the first that the run mentions, in that order, and `flight` is how
@@ -121,25 +121,25 @@ def over_stretches(
             for share, end in zip(pieces, ends.tolist(), strict=True)
         ]
         stretches = answers(spark, works, _check_stretch)
-        everyone = list(dict.fromkeys(name for s in stretches for name in s.told.processes))
+        everyone = list(dict.fromkeys(name for s in stretches for name in s.result.processes))
         if _as_one_would(stretches, everyone, whole.examples):
             break
         processes = everyone
     _check_order(stretches, everyone, unique=whole.unique)
-    told = [_renumbered(stretch.told, everyone) for stretch in stretches]
-    odd = np.concatenate([stretch.odd for stretch in told])
+    result = [_renumbered(stretch.result, everyone) for stretch in stretches]
+    odd = np.concatenate([stretch.odd for stretch in result])
     arrived = np.concatenate([stretch.arrived for stretch in stretches])
     return first_of(
-        Told(
-            sum(stretch.rows for stretch in told),
+        PartResult(
+            sum(stretch.rows for stretch in result),
             everyone,
-            sum(stretch.messages for stretch in told),
-            sum(stretch.violations for stretch in told),
-            sum(stretch.undelivered for stretch in told),
-            told[0].found,
+            sum(stretch.messages for stretch in result),
+            sum(stretch.violations for stretch in result),
+            sum(stretch.undelivered for stretch in result),
+            result[0].found,
             odd[~np.isin(odd[:, Odd.POSITION], arrived)],
         ),
-        [stretch.found for stretch in told],
+        [stretch.found for stretch in result],
         whole.examples,
     )
 
@@ -151,8 +151,9 @@ def _as_one_would(stretches: Sequence[_Answer], everyone: list[str], examples: i
     processes are mentioned late, a stretch may have numbered them in another order.
     """
     return all(
-        len(told.found) < max(1, examples) or told.processes == everyone[: len(told.processes)]
-        for told, *_ in stretches
+        len(result.found) < max(1, examples)
+        or result.processes == everyone[: len(result.processes)]
+        for result, *_ in stretches
     )
 
 
@@ -161,14 +162,14 @@ def _numbers(names: Sequence[str], everyone: list[str]) -> Longs:
     return np.array([place[name] for name in names], np.int64)
 
 
-def _renumbered(told: Told, everyone: list[str]) -> Told:
-    numbers = _numbers(told.processes, everyone)
-    found, odd = told.found.copy(), told.odd.copy()
+def _renumbered(result: PartResult, everyone: list[str]) -> PartResult:
+    numbers = _numbers(result.processes, everyone)
+    found, odd = result.found.copy(), result.odd.copy()
     for column in (Found.PROCESS, Found.ORIGIN, Found.FIRST_ORIGIN):
         found[:, column] = numbers[found[:, column]]
     for which in (Odd.PROCESS, Odd.ORIGIN):
         odd[:, which] = numbers[odd[:, which]]
-    return told._replace(found=found, odd=odd)
+    return result._replace(found=found, odd=odd)
 
 
 def _check_order(stretches: Sequence[_Answer], everyone: list[str], *, unique: bool) -> None:
@@ -176,7 +177,7 @@ def _check_order(stretches: Sequence[_Answer], everyone: list[str], *, unique: b
     seq = np.full(len(everyone), -1, np.int64)
     mid = seq.copy()
     for stretch in stretches:
-        numbers = _numbers(stretch.told.processes, everyone)
+        numbers = _numbers(stretch.result.processes, everyone)
         for last, first, then, matters in (
             (seq, stretch.first_seq, stretch.last_seq, True),
             (mid, stretch.first_mid, stretch.last_mid, not unique),

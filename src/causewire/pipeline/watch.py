@@ -35,7 +35,7 @@ import pandas as pd
 
 from ..trace import NAMES, Event
 from .errors import PipelineError
-from .live import LiveRun, LiveViolation, Told, Window
+from .live import LiveFinding, LiveRun, LiveViolation, LiveWindow
 from .session import is_connect, parallelism
 from .sources import register
 
@@ -73,7 +73,7 @@ _NOBODY = ""
 
 
 @dataclass(frozen=True)
-class Settings:
+class WatchSettings:
     """How long to wait, in nanoseconds of the trace or of our own clock."""
 
     window_ns: int = 10_000_000_000
@@ -81,7 +81,7 @@ class Settings:
     idle_ms: int = 30_000
 
 
-def _rows_of(run: str, told: Iterable[Told]) -> Iterator[dict[str, Any]]:
+def _rows_of(run: str, told: Iterable[LiveFinding]) -> Iterator[dict[str, Any]]:
     """What was found, as rows of one table."""
     for item in told:
         row: dict[str, Any] = {"run": run, **item._asdict()}
@@ -89,7 +89,7 @@ def _rows_of(run: str, told: Iterable[Told]) -> Iterator[dict[str, Any]]:
             row["table"] = "violations"
             row["first_origin"], row["first_mid"] = row.pop("first")
             row["second_origin"], row["second_mid"] = row.pop("second")
-        elif isinstance(item, Window):
+        elif isinstance(item, LiveWindow):
             row["table"] = "windows"
         else:
             row["table"] = "late"
@@ -116,7 +116,7 @@ def events_in(rows: pd.DataFrame) -> Iterator[Event]:
 
 
 def _step(
-    settings: Settings,
+    settings: WatchSettings,
 ) -> Callable[[Any, Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """What is done for a run in a batch: its state is stored in between, as bytes."""
 
@@ -129,7 +129,7 @@ def _step(
         if state.exists:
             (stored,) = state.get
             live = pickle.loads(stored)
-        told: list[Told] = []
+        told: list[LiveFinding] = []
         if state.hasTimedOut:  # nothing has come for a while
             told += live.advance(ended=True)
         else:
@@ -151,7 +151,7 @@ def _refused(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return result
 
 
-def found(rows: DataFrame, settings: Settings) -> DataFrame:
+def found(rows: DataFrame, settings: WatchSettings) -> DataFrame:
     """What there is to tell of a stream of rows of the source, shown `all`."""
     from pyspark.sql import functions as f
     from pyspark.sql.streaming.state import GroupStateTimeout
@@ -199,7 +199,7 @@ def watch(
     spark: SparkSession,
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
-    settings: Settings | None = None,
+    settings: WatchSettings | None = None,
     *,
     every: float = 2.0,
     once: bool = False,
@@ -222,7 +222,7 @@ def watch(
         _write(frame, batch, out, tell)
 
     writer = (
-        found(stream, settings or Settings())
+        found(stream, settings or WatchSettings())
         .writeStream.foreachBatch(write)
         .outputMode("append")
         .option("checkpointLocation", str(out / "_checkpoint"))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .numbers import points, select, table_rows
 from .page import page, paragraph, picture, section, whole
 from .plan import FigurePlan, ReportError, TablePlan
+from .sweep_layout import SweepLayout
 from .tables import html_table, plan_html, write_table
 
 __all__ = ["SweepReport", "is_sweep", "plans_of", "report_sweep"]
@@ -50,20 +51,21 @@ def plans_of(
 
 def is_sweep(folder: Path) -> bool:
     """Whether a sweep has been at work there."""
-    return (folder / "_journal").is_dir()
+    return SweepLayout(folder).is_sweep
 
 
 def report_sweep(folder: Path, out: Path) -> SweepReport:
     """Write the report of the sweep in `folder` to `out`, which appears when it is complete."""
-    if not (folder / "_SUCCESS").exists():
+    layout = SweepLayout(folder)
+    if not layout.is_finished:
         raise ReportError(f"{folder}: the sweep is not finished; start it again, and it goes on")
     try:
-        experiment = tomllib.loads((folder / "experiment.toml").read_text(encoding="utf-8"))
-        told = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+        experiment = tomllib.loads(layout.experiment.read_text(encoding="utf-8"))
+        told = json.loads(layout.summary.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ReportError(f"{folder}: not the output of a sweep: {error}") from None
     figures, tables = plans_of(experiment.get("figure", []), experiment.get("table", []))
-    table = _Runs(folder / "runs")
+    table = _Runs(layout.runs)
     if not figures and not tables:
         figures = _usual(table)
     with whole(out) as place:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..check.compiled import compiled
+from .._compiled import compiled
 from ..trace import arrow_schema
 from ..trace.parquet import FILE_ROWS, ParquetWriter
 

@@ -9,7 +9,7 @@ Parquet needs pyarrow (`pip install "causewire[trace]"`); JSON lines need
 nothing.
 """
 
-from .reader import Trace, TraceBatch, open_trace, trace_of
+from .reader import Trace, TraceBatch, open_trace, trace_files, trace_of
 from .schema import DELIVER, NAMES, RECEIVE, RELEASE, SEND, Event, TraceError, arrow_schema
 from .shiviz import ShivizLog, read_shiviz, write_shiviz
 from .writer import TraceWriter, open_writer, write_trace
@@ -30,6 +30,7 @@ __all__ = [
     "open_trace",
     "open_writer",
     "read_shiviz",
+    "trace_files",
     "trace_of",
     "write_shiviz",
     "write_trace",

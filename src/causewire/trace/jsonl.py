@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from .schema import DELIVER, NAMES, SEND, Event, TraceError, because
 from .writer import TraceWriter, partial_name
 
-__all__ = ["JsonLinesWriter", "read_jsonl"]
+__all__ = ["JsonLinesWriter", "checked_event", "read_jsonl"]
 
 _BIGGEST = {"payload_bytes": 2**31 - 1, "metadata_bytes": 2**31 - 1}
 _INTEGERS = ("seq", "time_ns", "lamport", "mid", "payload_bytes", "metadata_bytes")
@@ -117,7 +117,7 @@ def read_jsonl(path: Path, *, tolerate_cut: bool = False) -> Iterator[Event]:
                     if tolerate_cut:
                         return
                     raise TraceError(path, row, "the last line is cut short") from None
-                yield _event(fields, path, row)
+                yield checked_event(fields, path, row)
     except OSError as error:
         raise TraceError(path, None, f"cannot be read: {because(error)}") from None
 
@@ -127,7 +127,7 @@ def _shown(line: bytes) -> str:
     return repr(text + "…" if len(line) > 40 else text)
 
 
-def _event(fields: Any, path: Path, row: int) -> Event:
+def checked_event(fields: Any, path: Path, row: int) -> Event:
     """Check one row and make it an event."""
     if not isinstance(fields, dict):
         raise TraceError(path, row, "a row must be a JSON object")

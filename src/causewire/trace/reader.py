@@ -24,7 +24,18 @@ from .schema import COLUMNS, DELIVER, NAMES, REQUIRED, SEND, Event, TraceError, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BATCH_ROWS", "Trace", "TraceBatch", "accepted", "open_trace", "trace_of"]
+__all__ = [
+    "BATCH_ROWS",
+    "Trace",
+    "TraceBatch",
+    "accepted",
+    "check_schema",
+    "events_of",
+    "open_trace",
+    "plain",
+    "trace_files",
+    "trace_of",
+]
 
 BATCH_ROWS = 1 << 16
 """Rows in a batch, at most."""
@@ -72,7 +83,7 @@ class _Files(Trace):
                 yield from read_jsonl(path, tolerate_cut=self._tolerate_cut)
             else:
                 for batch in _parquet_batches(path, NAMES):
-                    yield from _events_of(batch.columns)
+                    yield from events_of(batch.columns)
 
     def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
         wanted = _in_order(columns)
@@ -109,6 +120,19 @@ def open_trace(*paths: str | os.PathLike[str], tolerate_cut: bool = False) -> Tr
     names that begin with a dot or an underscore do not. `tolerate_cut` accepts
     JSON lines whose last line is incomplete.
     """
+    files = trace_files(*paths)
+    name = os.fspath(paths[0])
+    if len(paths) > 1:
+        name += f" and {len(paths) - 1} more"
+    return _Files(name, files, tolerate_cut)
+
+
+def trace_files(*paths: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of a trace, as `open_trace` would read them.
+
+    Raises:
+        TraceError: A path does not exist, has another format, or lacks a column.
+    """
     if not paths:
         raise ValueError("no trace to open")
     files = [file for path in paths for file in _files_of(Path(path))]
@@ -116,11 +140,8 @@ def open_trace(*paths: str | os.PathLike[str], tolerate_cut: bool = False) -> Tr
         if file.suffix == ".parquet":
             from .parquet import parquet_schema
 
-            _check_schema(file, parquet_schema(file))
-    name = os.fspath(paths[0])
-    if len(paths) > 1:
-        name += f" and {len(paths) - 1} more"
-    return _Files(name, files, tolerate_cut)
+            check_schema(file, parquet_schema(file))
+    return files
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -152,8 +173,8 @@ def _in_order(columns: Sequence[str]) -> list[str]:
 # -- Parquet ----------------------------------------------------------------------
 
 
-def _check_schema(path: Path, schema: pa.Schema) -> None:
-    """Are the columns there, and of a type that can be made ours?"""
+def check_schema(path: Path, schema: pa.Schema) -> None:
+    """Raise `TraceError` if a column is missing or has a type that cannot be converted."""
     import pyarrow.types as t
 
     def text(a: pa.DataType) -> bool:
@@ -301,7 +322,28 @@ def _check_rows(batch: pa.RecordBatch, path: Path, row: int) -> None:
         raise TraceError(path, row, "a name in peers is missing, here or soon after")
 
 
-def _events_of(batch: pa.RecordBatch) -> Iterator[Event]:
+def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch without dictionaries, and with all columns of a trace."""
+    import pyarrow as pa
+
+    arrays = []
+    for field in arrow_schema():
+        if field.name not in batch.schema.names:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        array = batch[field.name]
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        elif pa.types.is_list(array.type):
+            values = array.values.dictionary_decode()
+            mask = array.is_null() if array.null_count else None
+            array = pa.ListArray.from_arrays(array.offsets, values, mask=mask)
+        arrays.append(array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema())
+
+
+def events_of(batch: pa.RecordBatch) -> Iterator[Event]:
+    """Return the rows of a batch as events."""
     empty = [None] * batch.num_rows
     columns = [batch[name].to_pylist() if name in batch.schema.names else empty for name in NAMES]
     peers = NAMES.index("peers")

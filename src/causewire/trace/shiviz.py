@@ -52,7 +52,20 @@ from typing import Any, NamedTuple
 from .schema import DELIVER, SEND, Event, TraceError, because
 from .writer import partial_name
 
-__all__ = ["DELIMITER", "PATTERN", "ShivizLog", "read_shiviz", "write_shiviz"]
+__all__ = [
+    "DELIMITER",
+    "PATTERN",
+    "LogEntry",
+    "ShivizLog",
+    "compile_expression",
+    "events_from_clocks",
+    "events_from_names",
+    "events_from_text",
+    "read_shiviz",
+    "split_runs",
+    "write_shiviz",
+    "written_event",
+]
 
 PATTERN = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 """ShiViz's default, for GoVector's two lines; as JavaScript has it."""
@@ -71,7 +84,7 @@ class ShivizLog(NamedTuple):
     messages: str
 
 
-class _Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One event of a log."""
 
     line: int
@@ -169,7 +182,7 @@ def read_shiviz(
     Expressions may be written as in JavaScript or as in Python.
     """
     path = Path(path)
-    finder = _compiled(path, pattern, ("host", "clock", "event"))
+    finder = compile_expression(path, pattern, ("host", "clock", "event"))
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -178,20 +191,20 @@ def read_shiviz(
         raise TraceError(path, None, "is not text") from None
     events: list[Event] = []
     sorts = set()
-    for name, start, part in _runs(path, text, delimiter, run):
+    for name, start, part in split_runs(path, text, delimiter, run):
         entries = _entries(path, text, start, part, finder)
         if not entries:
             continue
         ordered = _verified(path, entries)
-        if all(_ours(entry) is not None for entry in entries):
+        if all(written_event(entry) is not None for entry in entries):
             sorts.add("text")
-            events += _from_text(name, ordered)
+            events += events_from_text(name, ordered)
         elif {"send", "deliver"} <= set(finder.groupindex):
             sorts.add("names")
-            events += _from_names(path, name, ordered)
+            events += events_from_names(path, name, ordered)
         else:
             sorts.add("clocks")
-            events += _from_clocks(name, ordered)
+            events += events_from_clocks(name, ordered)
     if not events:
         raise TraceError(path, None, "the expression matches no events")
     for sort in ("clocks", "names", "text"):
@@ -200,7 +213,7 @@ def read_shiviz(
     raise AssertionError
 
 
-def _compiled(path: Path, pattern: str, groups: Iterable[str]) -> re.Pattern[str]:
+def compile_expression(path: Path, pattern: str, groups: Iterable[str]) -> re.Pattern[str]:
     python = re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", pattern)
     try:
         finder = re.compile(python, re.MULTILINE)
@@ -212,14 +225,14 @@ def _compiled(path: Path, pattern: str, groups: Iterable[str]) -> re.Pattern[str
     return finder
 
 
-def _runs(
+def split_runs(
     path: Path, text: str, delimiter: str | None, first: str
 ) -> Iterator[tuple[str, int, str]]:
     """Name, place and text of each run."""
     if delimiter is None:
         yield first, 0, text
         return
-    finder = _compiled(path, delimiter, ())
+    finder = compile_expression(path, delimiter, ())
     name, start = first, 0
     for number, match in enumerate(finder.finditer(text), 1):
         yield name, start, text[start : match.start()]
@@ -228,7 +241,9 @@ def _runs(
     yield name, start, text[start:]
 
 
-def _entries(path: Path, text: str, start: int, part: str, finder: re.Pattern[str]) -> list[_Entry]:
+def _entries(
+    path: Path, text: str, start: int, part: str, finder: re.Pattern[str]
+) -> list[LogEntry]:
     entries = []
     line, counted = text.count("\n", 0, start) + 1, 0
     for match in finder.finditer(part):
@@ -245,16 +260,16 @@ def _entries(path: Path, text: str, start: int, part: str, finder: re.Pattern[st
         if host not in clock:
             raise TraceError(path, line, f"the clock has no entry for its host {host!r}")
         known = {other: n for other, n in clock.items() if n > 0}
-        entries.append(_Entry(line, host, known, groups["event"] or "", groups))
+        entries.append(LogEntry(line, host, known, groups["event"] or "", groups))
     return entries
 
 
-def _verified(path: Path, entries: list[_Entry]) -> list[_Entry]:
+def _verified(path: Path, entries: list[LogEntry]) -> list[LogEntry]:
     """The entries in an order that fits their clocks, which make sense.
 
     The sum of a clock's entries grows along every chain of events.
     """
-    hosts: dict[str, list[_Entry]] = {}
+    hosts: dict[str, list[LogEntry]] = {}
     for entry in entries:
         hosts.setdefault(entry.host, []).append(entry)
     for host, mine in hosts.items():
@@ -317,7 +332,7 @@ class _Rows:
 _TEXT = re.compile(r"(\S+) (\{.*\})")
 
 
-def _ours(entry: _Entry) -> tuple[str, Mapping[str, Any]] | None:
+def written_event(entry: LogEntry) -> tuple[str, Mapping[str, Any]] | None:
     """Kind and message, if the text is one that we write."""
     match = _TEXT.fullmatch(entry.text.strip())
     if match is None:
@@ -338,10 +353,10 @@ def _ours(entry: _Entry) -> tuple[str, Mapping[str, Any]] | None:
     return match[1], about
 
 
-def _from_text(run: str, entries: Iterable[_Entry]) -> list[Event]:
+def events_from_text(run: str, entries: Iterable[LogEntry]) -> list[Event]:
     rows = _Rows(run)
     for entry in entries:
-        found = _ours(entry)
+        found = written_event(entry)
         assert found is not None
         kind, about = found
         rows.add(entry.host, kind, about["origin"], about["mid"], about["peers"])
@@ -351,8 +366,8 @@ def _from_text(run: str, entries: Iterable[_Entry]) -> list[Event]:
 # -- messages with names ----------------------------------------------------------------
 
 
-def _from_names(path: Path, run: str, entries: list[_Entry]) -> list[Event]:
-    sends: dict[str, _Entry] = {}
+def events_from_names(path: Path, run: str, entries: list[LogEntry]) -> list[Event]:
+    sends: dict[str, LogEntry] = {}
     delivered: dict[str, list[str]] = {}
     for entry in entries:
         name, got = entry.groups["send"], entry.groups["deliver"]
@@ -397,7 +412,7 @@ def _names(text: str) -> list[str]:
 # -- messages inferred from clocks ----------------------------------------------------------
 
 
-def _from_clocks(run: str, entries: list[_Entry]) -> list[Event]:
+def events_from_clocks(run: str, entries: list[LogEntry]) -> list[Event]:
     known = {(entry.host, entry.own): entry for entry in entries}
     learnt: dict[tuple[str, int], list[tuple[str, int]]] = {}  # event -> sends that it received
     to: dict[tuple[str, int], dict[str, None]] = {}  # send -> who learnt from it

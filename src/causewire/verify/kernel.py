@@ -21,11 +21,12 @@ of them is entered; the memory fetches these together, and not one after the oth
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from .._compiled import compiled
 
 __all__ = [
     "BITS",
@@ -142,21 +143,14 @@ class Notes(NamedTuple):
     counts: Longs
 
 
-def _compiled(function: F) -> F:
-    try:
-        return cast(F, numba.njit(cache=True)(function))
-    except RuntimeError:  # no place on this machine where a cache may be kept
-        return cast(F, numba.njit(function))
-
-
-@_compiled
+@compiled
 def _slot(key: Whole, mask: Whole) -> Whole:
     x = np.uint64(key)
     x = (x ^ (x >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((x >> np.uint64(32)) & np.uint64(mask))
 
 
-@_compiled
+@compiled
 def look_up(table: Longs, key: Whole) -> Whole:
     """The value of a key, -1 if it is not there."""
     mask = len(table) - 1
@@ -170,7 +164,7 @@ def look_up(table: Longs, key: Whole) -> Whole:
         at = (at + 1) & mask
 
 
-@_compiled
+@compiled
 def put(table: Longs, key: Whole, value: Whole) -> None:
     """Enter a key that is not there."""
     mask = len(table) - 1
@@ -181,7 +175,7 @@ def put(table: Longs, key: Whole, value: Whole) -> None:
     table[at, 1] = value
 
 
-@_compiled
+@compiled
 def rehash(table: Longs, old: Longs) -> None:
     """Enter everything that is in the old table."""
     for at in range(len(old)):
@@ -189,7 +183,7 @@ def rehash(table: Longs, old: Longs) -> None:
             put(table, old[at, 0], old[at, 1])
 
 
-@_compiled
+@compiled
 def put_state(slots: Longs, state: Whole) -> bool:
     """Add a state to the set; returns whether it is new."""
     mask = len(slots) - 1
@@ -204,13 +198,13 @@ def put_state(slots: Longs, state: Whole) -> bool:
         at = (at + 1) & mask
 
 
-@_compiled
+@compiled
 def rehash_states(slots: Longs, states: Longs, count: int) -> None:
     for k in range(count):
         put_state(slots, states[k])
 
 
-@_compiled
+@compiled
 def _enter(
     slots: Longs, states: Longs, count: Whole, found: Longs, met: Longs, successors: Whole
 ) -> Whole:
@@ -225,7 +219,7 @@ def _enter(
     return count
 
 
-@_compiled
+@compiled
 def _lack(notes: Notes, kind: int, key: Whole) -> None:
     count = notes.counts[MISSING]
     if count < len(notes.missing):
@@ -233,7 +227,7 @@ def _lack(notes: Notes, kind: int, key: Whole) -> None:
         notes.counts[MISSING] += 1
 
 
-@_compiled
+@compiled
 def station(
     index: Whole, local: Whole, inbox: Whole, given: Given, made: Made, notes: Notes
 ) -> Whole:
@@ -257,7 +251,7 @@ def station(
     return k
 
 
-@_compiled
+@compiled
 def _move(
     there: Whole, outcome: Whole, extra: int, index: Whole, given: Given, made: Made, notes: Notes
 ) -> None:
@@ -279,7 +273,7 @@ def _move(
             made.moves[k, BUNDLE] = bundle
 
 
-@_compiled
+@compiled
 def _known(
     local: Whole, inbox: Whole, layout: Layout, given: Given, notes: Notes
 ) -> tuple[bool, Whole]:
@@ -311,7 +305,7 @@ def _known(
     return complete, only
 
 
-@_compiled
+@compiled
 def _fill(
     index: Whole, here: Whole, layout: Layout, given: Given, made: Made, notes: Notes
 ) -> bool:
@@ -350,12 +344,12 @@ def _fill(
     return True
 
 
-@_compiled
+@compiled
 def _arrival(index: Whole, here: Whole, bundle: Whole) -> Whole:
     return (np.int64(index) << 31 | here) << EVENT_BITS | bundle
 
 
-@_compiled
+@compiled
 def _arrives(
     index: Whole, here: Whole, bundle: Whole, given: Given, made: Made, notes: Notes
 ) -> Whole:
@@ -371,7 +365,7 @@ def _arrives(
     return there
 
 
-@_compiled
+@compiled
 def run(
     todo: Longs,
     at: int,

@@ -12,8 +12,8 @@ rest: it goes to the quarantine, with its file, its number there, and the reason
 Each row of the source is in one of the two tables. `ingest` reads both at once.
 """
 
+from ..schemas import ALL, QUARANTINE
 from .ingest import Ingested, from_table, ingest
-from .rows import ALL, QUARANTINE
 from .source import CausewireSource, register
 
 __all__ = [

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...trace import NAMES
-from .rows import ALL, batches_of_rows
+from ...trace.formats.rows import batches_of_rows
+from ...trace.formats.tables import mapped, mapper
+from ..schemas import ALL
 from .source import register
-from .tables import mapped, mapper
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

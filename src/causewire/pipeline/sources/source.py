@@ -35,13 +35,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ...trace import NAMES, TraceError
+from ...trace.formats.otlp import read_spans
+from ...trace.formats.shiviz_log import read_log
+from ...trace.formats.tables import mapper, read_table
+from ...trace.formats.traces import lines_between, read_lines, read_parquet_file
 from ...trace.shiviz import DELIMITER, PATTERN
-from ..prepare import EVENTS
-from .otlp import read_spans
-from .rows import ALL, QUARANTINE
-from .shiviz import read_log
-from .tables import mapper, read_table
-from .traces import lines_between, read_lines, read_parquet_file
+from ..schemas import ALL, EVENTS, QUARANTINE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,15 +1,7 @@
-"""The directory of a sweep: what is in it, and when it looks finished.
+"""The directory of a sweep while it is written: locked, begun, finished.
 
-    experiment.toml   the experiment, as it was given
-    runs/             the table of runs, Parquet
-    traces/run=…/     the trace of each run, if asked for
-    sweep.json        the sweep in numbers
-    _SUCCESS          last of all: everything above is complete
-    _journal/         what the tasks wrote down (see `journal`); what makes a
-                      sweep that was stopped go on where it was
-
-All executors must see the directory under the same name. Names that begin with
-an underscore are passed over by Spark and by `trace.open_trace`.
+`report/sweep_layout.py` says what is where in it. All executors must see the directory
+under the same name.
 """
 
 from __future__ import annotations
@@ -24,27 +16,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ...report.sweep_layout import SweepLayout
 from ..errors import PipelineError
 
 __all__ = ["Folder"]
 
 
-class Folder:
-    """The output of a sweep; nothing is created before `open`."""
+class Folder(SweepLayout):
+    """The output of a sweep, for writing; nothing is created before `open`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).absolute()
-        self.journal = self.path / "_journal"
-        self.traces = self.path / "traces"
-        self.runs = self.path / "runs"
-        self._success = self.path / "_SUCCESS"
+        super().__init__(Path(path).absolute())
 
     def check(self) -> None:
         """Refuse, before any work is done, what could not be written to."""
         if self.path.exists():
             if not self.path.is_dir():
                 raise PipelineError(f"{self.path} exists, and is not a directory")
-            if not self.journal.is_dir() and any(self.path.iterdir()):
+            if not self.is_sweep and any(self.path.iterdir()):
                 raise PipelineError(f"{self.path} exists, and is not the output of a sweep")
         above = next(p for p in [self.path, *self.path.parents] if p.exists())
         if not above.is_dir():
@@ -74,11 +63,11 @@ class Folder:
             raise PipelineError(f"{self.path} cannot be written: {problem}") from None
 
     def told(self) -> dict[str, Any] | None:
-        """What a finished sweep said in the end; None if there is none here."""
-        if not self._success.exists():
+        """Return the summary of a finished sweep, or None if there is none here."""
+        if not self.is_finished:
             return None
         try:
-            told = json.loads((self.path / "sweep.json").read_text(encoding="utf-8"))
+            told = json.loads(self.summary.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
         return told if isinstance(told, dict) else None
@@ -86,21 +75,21 @@ class Folder:
     def begin(self, source: str, traces: bool) -> None:
         """From here on, and until `finish`, the directory does not look finished."""
         with self._writing():
-            self._success.unlink(missing_ok=True)
+            self.success.unlink(missing_ok=True)
             shutil.rmtree(self.runs, ignore_errors=True)
-            (self.path / "sweep.json").unlink(missing_ok=True)
+            self.summary.unlink(missing_ok=True)
             if traces:
                 self.traces.mkdir(exist_ok=True)
                 for left in self.traces.glob("*_attempt-*"):
                     shutil.rmtree(left, ignore_errors=True)
-            (self.path / "experiment.toml").write_text(source, encoding="utf-8")
+            self.experiment.write_text(source, encoding="utf-8")
 
     def forget_trace(self, run: str) -> None:
         """Drop the trace of a run that is to be run again."""
-        shutil.rmtree(self.traces / f"run={run}", ignore_errors=True)
+        shutil.rmtree(self.trace(run), ignore_errors=True)
 
     def has_trace(self, run: str) -> bool:
-        return (self.traces / f"run={run}").is_dir()
+        return self.trace(run).is_dir()
 
     def entries(self) -> str:
         """The files of the journal, as a pattern for Spark.
@@ -112,17 +101,16 @@ class Folder:
 
     def unfinished_table(self) -> str:
         """Where the table of runs is written before it gets its name."""
-        place = self.path / "_runs"
-        shutil.rmtree(place, ignore_errors=True)
-        return f"file://{place}"
+        shutil.rmtree(self.unfinished_runs, ignore_errors=True)
+        return f"file://{self.unfinished_runs}"
 
     def finish(self, told: dict[str, Any]) -> None:
         """The table is complete: say so."""
-        place = self.path / "_runs"
+        place = self.unfinished_runs
         with self._writing():
             for checksum in place.glob(".*.crc"):
                 checksum.unlink()
             text = json.dumps(told, indent=1) + "\n"
-            (self.path / "sweep.json").write_text(text, encoding="utf-8")
+            self.summary.write_text(text, encoding="utf-8")
             place.rename(self.runs)
-            self._success.touch()
+            self.success.touch()

@@ -30,11 +30,11 @@ __all__ = ["Ended", "Journal", "JournalWriter"]
 
 
 class JournalWriter:
-    """The file of one attempt of a task; `sitting` names the sweep's present start."""
+    """The file of one attempt of a task; `start` names the sweep's present start."""
 
-    def __init__(self, folder: Path, code: str, sitting: str, task: str) -> None:
+    def __init__(self, folder: Path, code: str, start: str, task: str) -> None:
         self._code = code
-        self._path = folder / f"{sitting}-{task}-{uuid.uuid4().hex[:8]}.jsonl"
+        self._path = folder / f"{start}-{task}-{uuid.uuid4().hex[:8]}.jsonl"
         self._file: io.FileIO | None = None
 
     def begin(self, run: str) -> None:
@@ -82,7 +82,7 @@ class Journal:
         self.rows: dict[str, dict[str, Any]] = {}
         """The rows of those runs that are to be kept here."""
         self._begun: dict[str, Counter[str]] = {}
-        """By sitting: how often a run was begun there."""
+        """By start: how often a run was begun there."""
 
     def refresh(self) -> None:
         """Read what was added since the last time; any thread may ask."""
@@ -99,11 +99,11 @@ class Journal:
                 added = file.read()
             whole = added[: added.rfind(b"\n") + 1]
             self._read[path] = begin + len(whole)
-            sitting = path.name.partition("-")[0]
+            start = path.name.partition("-")[0]
             for line in whole.splitlines():
-                self._take(sitting, line)
+                self._take(start, line)
 
-    def _take(self, sitting: str, line: bytes) -> None:
+    def _take(self, start: str, line: bytes) -> None:
         try:
             entry = json.loads(line)
         except ValueError:  # a disk that filled up, and was used again
@@ -112,7 +112,7 @@ class Journal:
             return
         self.entries += 1
         if "begin" in entry:
-            self._begun.setdefault(sitting, Counter())[entry["begin"]] += 1
+            self._begun.setdefault(start, Counter())[entry["begin"]] += 1
             return
         run, row = entry["end"], entry["row"]
         failed = row["status"] == FAILED
@@ -120,7 +120,7 @@ class Journal:
         if run in self._keep:
             self.rows[run] = row
 
-    def attempts(self, sitting: str, run: str) -> int:
+    def attempts(self, start: str, run: str) -> int:
         """How often a run was begun there and came to nothing."""
-        begun = self._begun.get(sitting)
+        begun = self._begun.get(start)
         return 0 if begun is None or run in self.ended else begun[run]

@@ -24,7 +24,7 @@ from .experiment import Experiment, Run
 from .folder import Folder
 from .journal import Journal, JournalWriter
 from .progress import Progress
-from .simulation import ATTEMPTS, Notebook, grid_of, simulate_runs
+from .simulation import ATTEMPTS, JournalSettings, grid_of, journal_runs
 from .table import JOURNAL, derived, parameters_of, results_of, table_of
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def sweep(
     folder.check()
     runs = experiment.runs()
     with folder.open():
-        return _Sitting(spark, experiment, runs, folder, _wants(experiment, traces)).sit()
+        return SweepRun(spark, experiment, runs, folder, _wants(experiment, traces)).execute()
 
 
 def _wants(experiment: Experiment, traces: bool | None) -> bool:
@@ -114,7 +114,7 @@ def _asked(experiment: Experiment, runs: Sequence[Run], traces: bool) -> str:
     return sha256(json.dumps(everything).encode()).hexdigest()[:16]
 
 
-class _Sitting:
+class SweepRun:
     """One start of a sweep, up to its end or its interruption."""
 
     def __init__(
@@ -135,7 +135,8 @@ class _Sitting:
         self._name = uuid.uuid4().hex[:8]
         self._journal = Journal(folder.journal, self._code)
 
-    def sit(self) -> Sweep:
+    def execute(self) -> Sweep:
+        """Simulate what is left to do, write the table, and return the summary."""
         if self._experiment.derive:
             # Expressions that make no sense are found before hours of simulation.
             self._table(self._spark.createDataFrame([], results.ddl()))
@@ -181,18 +182,17 @@ class _Sitting:
         return self._folder.has_trace(run)
 
     def _simulate(self, todo: Sequence[Run], slots: int) -> None:
-        """Have them all run; again, without those that take workers with them."""
-        notebook = Notebook(
+        """Simulate all of them; again, without those that killed their workers."""
+        settings = JournalSettings(
             journal=str(self._folder.journal),
             code=self._code,
-            sitting=self._name,
+            start=self._name,
             traces=str(self._folder.traces) if self._traces else None,
         )
         while todo:
             trouble: Exception | None = None
             try:
-                rows = simulate_runs(grid_of(self._spark, todo, slots), notebook)
-                rows.write.format("noop").mode("overwrite").save()
+                journal_runs(grid_of(self._spark, todo, slots), settings)
             except Exception as error:  # Spark raises what it likes
                 trouble = error
             self._journal.refresh()

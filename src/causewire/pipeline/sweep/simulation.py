@@ -1,11 +1,11 @@
-"""Runs on the executors: a DataFrame of runs in, a DataFrame of their rows out."""
+"""Runs on the executors: simulated into a DataFrame of rows, or into the journal."""
 
 from __future__ import annotations
 
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["GRID", "Notebook", "grid_of", "pack", "simulate_runs"]
+__all__ = [
+    "ATTEMPTS",
+    "GRID",
+    "JournalSettings",
+    "TaskAttempt",
+    "grid_of",
+    "journal_runs",
+    "pack",
+    "simulate_runs",
+]
 
 GRID = "task int, run string, config string"
 """The schema of the runs to be simulated; those of one `task` go together."""
@@ -36,12 +45,13 @@ _SMALLEST = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Notebook:
+class JournalSettings:
     """Where tasks write down what they did; all of it survives them."""
 
     journal: str
     code: str
-    sitting: str
+    start: str
+    """Names the present start of the sweep: attempts of earlier ones do not count."""
     traces: str | None = None
     """Where the traces of the runs go, if they are wanted."""
 
@@ -80,70 +90,93 @@ def grid_of(spark: SparkSession, runs: Sequence[Run], slots: int) -> DataFrame:
     return frame.repartitionById(len(tasks), "task")
 
 
-def simulate_runs(grid: DataFrame, notebook: Notebook | None = None) -> DataFrame:
-    """Simulate each run; its row comes out as soon as it is over.
+def simulate_runs(grid: DataFrame) -> DataFrame:
+    """Return the row of each run, simulated by the executors; nothing is written.
 
-    A run that raises has a row that says so. With a notebook, rows go there as
-    well, as they come, and a task that is tried again takes from there what it
-    had done already.
+    A run that raises has a row that says so.
     """
-    return grid.mapInArrow(_simulator(notebook), results.ddl())
+
+    def simulate_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for run, config in _runs_in(batch):
+                yield pa.RecordBatch.from_pylist(
+                    [_outcome(run, config, None)[0]], results.arrow_schema()
+                )
+        settle()
+
+    return grid.mapInArrow(simulate_batches, results.ddl())
 
 
-def _simulator(
-    notebook: Notebook | None,
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def journal_runs(grid: DataFrame, settings: JournalSettings) -> int:
+    """Simulate each run on the executors, which write its row to the journal; wait for them.
+
+    Rows go to the journal, not through Spark, because they have to survive the task that
+    made them: a task that is tried again, and a sweep that is started again, take from the
+    journal what was done already. The table of runs is made of the journal at the end.
+
+    Returns:
+        How many runs the tasks wrote down or found in the journal.
+    """
+
     def simulate_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyspark import TaskContext
 
-        schema = results.arrow_schema()
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         again = context is not None and context.attemptNumber() > 0
-        desk = _Desk(notebook, f"{task:05}", again) if notebook else None
+        attempt = TaskAttempt(settings, f"{task:05}", again)
+        done = 0
         try:
             for batch in batches:
-                runs, configs = batch["run"].to_pylist(), batch["config"].to_pylist()
-                if desk:
-                    desk.lay_out(runs)
-                for run, config in zip(runs, configs, strict=True):
-                    row = desk.row(run, config) if desk else _outcome(run, config, None)[0]
-                    yield pa.RecordBatch.from_pylist([row], schema)
+                runs = list(_runs_in(batch))
+                attempt.load([run for run, _ in runs])
+                for run, config in runs:
+                    attempt.row(run, config)
+                    done += 1
         finally:
-            if desk:
-                desk.close()
+            attempt.close()
         settle()
+        yield pa.RecordBatch.from_pydict({"runs": pa.array([done], pa.int64())})
 
-    return simulate_batches
+    counts = grid.mapInArrow(simulate_batches, "runs bigint").collect()
+    return sum(row.runs for row in counts)
 
 
-class _Desk:
-    """One attempt of a task at its runs, with what earlier attempts wrote down."""
+def _runs_in(batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
+    """Return the name and the settings of each run of a batch of `GRID`."""
+    return zip(batch["run"].to_pylist(), batch["config"].to_pylist(), strict=True)
 
-    def __init__(self, notebook: Notebook, task: str, again: bool) -> None:
-        self._notebook = notebook
-        self._folder = Path(notebook.journal)
+
+class TaskAttempt:
+    """One attempt of a task at its runs, which knows what earlier attempts wrote down."""
+
+    def __init__(self, settings: JournalSettings, task: str, again: bool) -> None:
+        self._settings = settings
+        self._folder = Path(settings.journal)
         self._again = again
         self._before: Journal | None = None
-        self._writer = JournalWriter(self._folder, notebook.code, notebook.sitting, task)
+        self._writer = JournalWriter(self._folder, settings.code, settings.start, task)
 
-    def lay_out(self, runs: Sequence[str]) -> None:
-        """See what has been done of these before, if this is not the first attempt."""
+    def load(self, runs: Sequence[str]) -> None:
+        """Read what was done of these runs before, if this is not the first attempt."""
         if self._again:
-            self._before = Journal(self._folder, self._notebook.code, keep=frozenset(runs))
+            self._before = Journal(self._folder, self._settings.code, keep=frozenset(runs))
             self._before.refresh()
 
     def row(self, run: str, config: str) -> dict[str, Any]:
+        """Return the row of a run: from the journal, or simulated and written down now."""
         if self._before is not None:
             if run in self._before.rows:
                 return self._before.rows[run]
-            if self._before.attempts(self._notebook.sitting, run) >= ATTEMPTS:
+            if self._before.attempts(self._settings.start, run) >= ATTEMPTS:
                 row = results.failed(run, "its worker died, each time")
                 self._writer.end(run, 0.0, row)
                 return row
         self._writer.begin(run)
-        row, seconds = _outcome(run, config, self._notebook.traces)
+        row, seconds = _outcome(run, config, self._settings.traces)
         self._writer.end(run, seconds, row)
         return row
 

@@ -19,17 +19,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ...trace import TraceError
-from ...trace.shiviz import (
+from ..schema import TraceError
+from ..shiviz import (
     DELIMITER,
     PATTERN,
-    _compiled,
-    _Entry,
-    _from_clocks,
-    _from_names,
-    _from_text,
-    _ours,
-    _runs,
+    LogEntry,
+    compile_expression,
+    events_from_clocks,
+    events_from_names,
+    events_from_text,
+    split_runs,
+    written_event,
 )
 from .rows import Refused, Row, batches_of_rows, shown
 
@@ -44,9 +44,9 @@ def read_log(
     Raises `TraceError` if an expression is none.
     """
     path = Path(file)
-    finder = _compiled(path, pattern, ("host", "clock", "event"))
+    finder = compile_expression(path, pattern, ("host", "clock", "event"))
     if delimiter is not None:
-        _compiled(path, delimiter, ())
+        compile_expression(path, delimiter, ())
     return batches_of_rows(_rows(path, finder, delimiter, path.stem if run is None else run))
 
 
@@ -58,7 +58,7 @@ def _rows(
     except (OSError, UnicodeDecodeError) as error:
         yield Refused(str(path), None, f"cannot be read: {error}")
         return
-    for name, start, part in _runs(path, text, delimiter, first):
+    for name, start, part in split_runs(path, text, delimiter, first):
         line = text.count("\n", 0, start) + 1
         found, refused = _entries(str(path), line, part, finder)
         good, more = _sensible(str(path), found)
@@ -69,9 +69,9 @@ def _rows(
 
 def _entries(
     file: str, line: int, part: str, finder: re.Pattern[str]
-) -> tuple[list[_Entry], list[Refused]]:
+) -> tuple[list[LogEntry], list[Refused]]:
     """The events of a run, and what is none."""
-    entries: list[_Entry] = []
+    entries: list[LogEntry] = []
     refused: list[Refused] = []
     end = 0
     for match in finder.finditer(part):
@@ -94,7 +94,7 @@ def _entries(
             refused.append(Refused(file, line, problem, shown(match[0])))
         elif isinstance(clock, dict):
             known = {other: n for other, n in clock.items() if n > 0}
-            entries.append(_Entry(line, host, known, groups["event"] or "", groups))
+            entries.append(LogEntry(line, host, known, groups["event"] or "", groups))
         line += part.count("\n", match.start(), match.end())
         end = match.end()
     refused += _stray(file, line, part[end:])
@@ -108,13 +108,13 @@ def _stray(file: str, line: int, text: str) -> Iterator[Refused]:
             yield Refused(file, line + k, "the expression does not match", shown(stray))
 
 
-def _sensible(file: str, entries: list[_Entry]) -> tuple[list[_Entry], list[Refused]]:
+def _sensible(file: str, entries: list[LogEntry]) -> tuple[list[LogEntry], list[Refused]]:
     """Entries in an order that fits their clocks, and those that do not fit.
 
     The sum of a clock's entries grows along every chain of events, so what an
     entry builds on comes before it.
     """
-    good: dict[tuple[str, int], _Entry] = {}
+    good: dict[tuple[str, int], LogEntry] = {}
     refused = []
     for entry in sorted(entries, key=lambda e: (sum(e.clock.values()), e.host, e.line)):
         own = entry.clock.get(entry.host, 0)
@@ -142,22 +142,22 @@ def _sensible(file: str, entries: list[_Entry]) -> tuple[list[_Entry], list[Refu
 
 
 def _events(
-    path: Path, run: str, entries: list[_Entry], finder: re.Pattern[str]
+    path: Path, run: str, entries: list[LogEntry], finder: re.Pattern[str]
 ) -> Iterator[Row | Refused]:
     file = str(path)
-    if all(_ours(entry) is not None for entry in entries):
-        events = _from_text(run, entries)
+    if all(written_event(entry) is not None for entry in entries):
+        events = events_from_text(run, entries)
     elif {"send", "deliver"} <= set(finder.groupindex):
         while True:
             try:
-                events = _from_names(path, run, entries)
+                events = events_from_names(path, run, entries)
                 break
             except TraceError as error:
                 (bad,) = [entry for entry in entries if entry.line == error.row]
                 yield Refused(file, bad.line, error.reason, shown(bad.text))
                 entries = [entry for entry in entries if entry is not bad]
     else:
-        for event in _from_clocks(run, entries):
+        for event in events_from_clocks(run, entries):
             yield Row(file, None, event)
         return
     for entry, event in zip(entries, events, strict=True):

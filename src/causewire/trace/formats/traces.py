@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...trace import NAMES, TraceError
-from ...trace.parquet import opened, parquet_schema
-from ...trace.reader import _check_schema, accepted
+from ..parquet import opened, parquet_schema
+from ..reader import accepted, check_schema
+from ..schema import NAMES, TraceError
 from .rows import Refused, Row, batches_of_rows, event_of, good_batch, shown
 
 __all__ = [
@@ -86,7 +86,7 @@ def read_parquet_file(file: str) -> Iterator[pa.RecordBatch]:
     path = Path(file)
     done = 0
     try:
-        _check_schema(path, parquet_schema(path))
+        check_schema(path, parquet_schema(path))
         with opened(path, ()) as stream:
             present = [name for name in NAMES if name in stream.schema_arrow.names]
             for batch in stream.iter_batches(_BATCH, columns=present, use_threads=False):

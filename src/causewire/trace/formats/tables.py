@@ -23,7 +23,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...trace import NAMES, TraceError
+from ..schema import NAMES, TraceError
 from .rows import Refused, Row, batches_of_rows, event_of, shown
 from .traces import fields_of, parquet_rows, the_rest
 

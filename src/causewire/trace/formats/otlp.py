@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ...trace import DELIVER, SEND, Event
+from ..schema import DELIVER, SEND, Event
 from .rows import Refused, Row, batches_of_rows, shown
 
 __all__ = ["read_spans"]

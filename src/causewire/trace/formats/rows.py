@@ -8,19 +8,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ...trace import NAMES, Event, TraceError, arrow_schema
-from ...trace.jsonl import _event
-from ..prepare import EVENTS, plain
+from ..jsonl import checked_event
+from ..reader import plain
+from ..schema import NAMES, Event, TraceError, arrow_schema
 
-__all__ = ["ALL", "QUARANTINE", "Refused", "Row", "batches_of_rows", "event_of", "good_batch"]
-
-QUARANTINE = "file string, row bigint, reason string, text string"
-"""Rows that cannot be understood. `row` counts from 1 within the file, in lines
-of text, or is missing where the trouble is with the whole file; `text` is how
-the row begins."""
-
-ALL = f"{EVENTS}, {QUARANTINE}"
-"""Both together: `reason` is missing in the rows that are events."""
+__all__ = ["Refused", "Row", "batches_of_rows", "event_of", "good_batch"]
 
 _ROWS = 1 << 14
 _TEXT = 200
@@ -44,7 +36,7 @@ class Row(NamedTuple):
 
 
 def schema() -> pa.Schema:
-    """`ALL` for Arrow."""
+    """Return the Arrow schema of rows and refused rows in one table."""
     fields = {field.name: field.type for field in arrow_schema()}
     fields["peers"] = pa.list_(pa.field("element", pa.string()))
     return pa.schema(
@@ -61,7 +53,7 @@ def schema() -> pa.Schema:
 def event_of(fields: Mapping[str, Any], file: str, row: int) -> Row | Refused:
     """An event from its fields, or what is wrong with them."""
     try:
-        return Row(file, row, _event(dict(fields), Path(file), row))
+        return Row(file, row, checked_event(dict(fields), Path(file), row))
     except TraceError as error:
         return Refused(file, row, error.reason, shown(fields))
 
@@ -73,7 +65,7 @@ def shown(what: Any) -> str:
 
 
 def batches_of_rows(rows: Iterable[Row | Refused]) -> Iterator[pa.RecordBatch]:
-    """As record batches of `ALL`."""
+    """Yield the rows as record batches of `schema`."""
     some: list[tuple[Any, ...]] = []
     nothing = (None,) * len(NAMES)
     for item in rows:
@@ -113,7 +105,7 @@ def _arrays(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 
 def good_batch(batch: pa.RecordBatch, file: str, row: int) -> pa.RecordBatch:
-    """A batch of a trace, checked already, as one of `ALL`."""
+    """A batch of a trace, checked already, as one of `schema`."""
     rows = batch.num_rows
     arrays = [
         *(array.cast(schema().field(k).type) for k, array in enumerate(plain(batch).columns)),
