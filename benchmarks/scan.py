@@ -16,6 +16,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -73,11 +74,9 @@ def measure(rows: Rows, n: int, lost: float, parts: int) -> None:
     whole(rows, n)
     one, violations = timed(lambda: whole(rows, n))
     bounds = [len(rows) * k // parts for k in range(parts + 1)]
-    by_time = [timed(lambda a=a, b=b: stretch(rows[a:b], rows[b:], n)) for a, b in pairwise(bounds)]
+    by_time = [timed(partial(stretch, rows[a:b], rows[b:], n)) for a, b in pairwise(bounds)]
     width = -(-n // parts)
-    by_origin = [
-        timed(lambda low=low: whole(rows, n, (low, low + width))) for low in range(0, n, width)
-    ]
+    by_origin = [timed(partial(whole, rows, n, (low, low + width))) for low in range(0, n, width)]
     cells = []
     for times in (by_time, by_origin):
         assert sum(found for _, found in times) == violations

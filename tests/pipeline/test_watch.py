@@ -352,7 +352,7 @@ def test_json_lines_of_violations(tmp_path):
     ("arguments", "problem"),
     [
         ("nowhere", "nowhere: no such directory"),
-        (". --window 0", "--window must be more than nothing"),
+        (". --window 0s", "--window must be more than nothing"),
         (". --late soon", "--late takes a duration"),
         (". --every soon", "--every takes a duration"),
         (". --out file", "file: cannot be written"),
