@@ -78,9 +78,9 @@ def test_blocked_names_the_last_missing_message_of_each_process():
 
 def test_footprint():
     c = endpoint("c")
-    assert c.footprint() == (3, {"msg": 3})
+    assert c.footprint()[:2] == (3, {"msg": 3})
     c.receive("a", BssMessage(2, (0, 0), "x"))
-    assert c.footprint() == (3 + 3 + 1, {"msg": 3})
+    assert c.footprint()[:2] == (3 + 3 + 1, {"msg": 3})
     assert BssMessage(2, (0, 0), "x").integers == 3
     c.send(["a", "b"], "y")
     assert {packet.integers for _, packet in c.take_packets()} == {3}

@@ -275,9 +275,9 @@ def test_blocked() -> None:
 
 def test_footprint() -> None:
     packet = {"normal": 1, "eager": 1, "ack": 0, "yct": 0}
-    assert Cykas("alice").footprint() == (1, packet)
+    assert Cykas("alice").footprint()[:2] == (1, packet)
     # 5 messages in OB, 2 unacked, 1 secret of 1 sender, 1 set of 1 name for 1 receiver
-    assert busy().footprint() == (1 + 5 * 2 + 2 * 2 + 2 + 2, packet)
+    assert busy().footprint()[:2] == (1 + 5 * 2 + 2 * 2 + 2 + 2, packet)
 
 
 @pytest.mark.parametrize("make", FAMILY)

@@ -17,7 +17,7 @@ def taken(held):
 
 def test_ready_at_once():
     held = HoldingBuffer()
-    held.hold("a", packet(1), [])
+    held.hold("a", 1, packet(1), [])
     assert held.blocked("me") == []
     assert taken(held) == [("a", 1)]
     assert taken(held) == []
@@ -25,7 +25,7 @@ def test_ready_at_once():
 
 def test_needs_are_met_one_by_one():
     held = HoldingBuffer()
-    held.hold("a", packet(5), [("b", 2), ("c", 7)])
+    held.hold("a", 5, packet(5), [("b", 2), ("c", 7)])
     assert held.get("a", 5) == packet(5)
     assert held.get("a", 4) is None
     held.delivered("b", 1)
@@ -45,7 +45,7 @@ def test_order_does_not_depend_on_arrival():
     for messages in ([("a", 3), ("b", 1), ("c", 2)], [("c", 2), ("b", 1), ("a", 3)]):
         held = HoldingBuffer()
         for source, mid in messages:
-            held.hold(source, packet(mid), [("d", 4 - mid)])
+            held.hold(source, mid, packet(mid), [("d", 4 - mid)])
         held.delivered("d", 9)
         orders.append(taken(held))
     assert orders == [[("a", 3), ("c", 2), ("b", 1)]] * 2
@@ -53,9 +53,9 @@ def test_order_does_not_depend_on_arrival():
 
 def test_what_is_taken_may_free_more():
     held = HoldingBuffer()
-    held.hold("a", packet(3), [("a", 2)])
-    held.hold("a", packet(2), [("a", 1)])
-    held.hold("a", packet(1), [])
+    held.hold("a", 3, packet(3), [("a", 2)])
+    held.hold("a", 2, packet(2), [("a", 1)])
+    held.hold("a", 1, packet(1), [])
     seen = []
     for source, message in held.take():
         seen.append(message[1])
@@ -65,7 +65,7 @@ def test_what_is_taken_may_free_more():
 
 def test_copies_and_state():
     held = HoldingBuffer()
-    held.hold("a", packet(2), [("a", 1)])
+    held.hold("a", 2, packet(2), [("a", 1)])
     twin = held.copy()
     assert twin.state() == held.state()
     assert hash(twin.state()) == hash(held.state())
@@ -79,6 +79,6 @@ def test_copies_and_state():
 
 def test_copy_of_what_is_ready():
     held = HoldingBuffer()
-    held.hold("a", packet(1), [])
+    held.hold("a", 1, packet(1), [])
     twin = held.copy()
     assert taken(twin) == taken(held) == [("a", 1)]

@@ -207,15 +207,15 @@ def test_broadcast():
 
 def test_footprint():
     a, b = Ks("a"), Ks("b")
-    assert a.footprint() == (1, {"msg": 2})
+    assert a.footprint()[:2] == (1, {"msg": 2})
     first, second = posted(a, "b")["b"], posted(a, ["b", "c"])["b"]
     assert a.log == (("a", ((2, dests("b", "c")),)),)
-    assert a.footprint() == (1 + 4, {"msg": 2 + 4})
+    assert a.footprint()[:2] == (1 + 4, {"msg": 2 + 4})
     b.receive("a", second)
     assert b.footprint().state == 1 + (1 + 2 + 2 + 2)  # source, clocks, entry, destinations
     b.receive("a", first)
     assert b.log == (("a", ((2, dests("c")),)),)
-    assert b.footprint() == (1 + 2 + 3, {"msg": 2 + 3})
+    assert b.footprint()[:2] == (1 + 2 + 3, {"msg": 2 + 3})
     packet = posted(b, "z")["z"]
     assert packet.integers + packet.identifiers == 5
 

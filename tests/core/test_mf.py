@@ -213,7 +213,7 @@ def test_blocked_names_the_ack_that_lets_a_message_go() -> None:
 
 
 def test_footprint() -> None:
-    assert Mf("alice").footprint() == (1, {"msg": 1, "ack": 1})
+    assert Mf("alice").footprint()[:2] == (1, {"msg": 1, "ack": 1})
     alice = busy()
     assert alice.footprint().state == 1 + 5 * 2 + 2  # 5 messages; the last number of dave
     alice.receive("bob", Ack(1))

@@ -162,9 +162,9 @@ def test_a_copy_to_oneself_is_delivered_inside_send():
 
 def test_footprint():
     a = endpoint()
-    assert a.footprint() == (7, {"msg": 1, "null": 1})
+    assert a.footprint()[:2] == (7, {"msg": 1, "null": 1})
     a.receive("b", NewtopMessage(3, "x"))
-    assert a.footprint() == (10, {"msg": 1, "null": 1})
+    assert a.footprint()[:2] == (10, {"msg": 1, "null": 1})
     a.send(OTHERS, "y")
     a.receive("c", Null(3))
     a.receive("b", NewtopMessage(5, "z"))

@@ -67,3 +67,53 @@ def test_no_run_that_no_correct_peer_could_send(protocol: str, pid: int, mids: l
     with pytest.raises(RemoteProtocolError):
         endpoint.receive_run("sender", MessageRun(mids, pid, [b""] * len(mids)))
     assert endpoint == before
+
+
+MALFORMED: dict[str, MessageRun] = {
+    "too few payloads": MessageRun([3, 4], 2, ["c"]),
+    "too many payloads": MessageRun([3, 4], 2, ["c", "d", "e"]),
+    "no messages": MessageRun([], 2, []),
+    "payloads alone": MessageRun([], 2, ["c"]),
+    "not ascending": MessageRun([3, 3], 2, ["c", "d"]),
+    "not after their predecessor": MessageRun([2, 3], 2, ["c", "d"]),
+    "no numbers": MessageRun([3, "4"], 2, ["c", "d"]),  # type: ignore[list-item]
+    "fractions": MessageRun([3.0, 4.0], 2, ["c", "d"]),  # type: ignore[list-item]
+    "a negative predecessor": MessageRun([3, 4], -1, ["c", "d"]),
+    "a predecessor that is no number": MessageRun([3, 4], None, ["c", "d"]),  # type: ignore[arg-type]
+    "a flag that is none": MessageRun([3, 4], 2, ["c", "d"], 1),  # type: ignore[arg-type]
+    "the last is not what arrived before": MessageRun([3, 4, 5, 6], 2, ["c", "d", "e", "x"]),
+    "another message arrived in place of the last": MessageRun([3, 4, 5, 7], 2, list("cdeg")),
+    "another predecessor than was delivered": MessageRun([3, 4], 1, ["c", "d"]),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
+@pytest.mark.parametrize("what", MALFORMED)
+def test_a_malformed_run_changes_nothing(protocol: str, what: str, inside: bool) -> None:
+    endpoint = protocols.create(protocol, "here")
+    assert isinstance(endpoint, FifoEndpoint)
+    endpoint.receive_run("sender", MessageRun([1, 2], 0, ["a", "b"]))
+    if "arrived" in what:
+        endpoint.receive_run("sender", MessageRun([6], 5, ["f"]))
+    before = copy.copy(endpoint)
+    if inside:
+        endpoint.on_delivery = lambda delivery: pytest.fail("delivered")
+    with pytest.raises(RemoteProtocolError):
+        endpoint.receive_run("sender", MALFORMED[what])
+    assert endpoint == before
+    assert endpoint.take_acks() == before.take_acks() == {"sender": 2}
+    endpoint.on_delivery = None
+    endpoint.receive_run("sender", MessageRun([3, 4, 5], 2, ["c", "d", "e"]))
+    assert [d.payload for d in endpoint.take_deliveries()][:5] == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
+def test_no_run_from_nobody(protocol: str) -> None:
+    endpoint = protocols.create(protocol, "here")
+    assert isinstance(endpoint, FifoEndpoint)
+    before = copy.copy(endpoint)
+    for source in ("", "here", None):
+        with pytest.raises(RemoteProtocolError):
+            endpoint.receive_run(source, MessageRun([1], 0, ["a"]))  # type: ignore[arg-type]
+    assert endpoint == before

@@ -3,11 +3,12 @@
 Standard library only: no clock, no randomness, no I/O, no logging.
 """
 
-from .endpoint import Blocked, Delivery, Endpoint, Footprint, Packet, Wait
+from .endpoint import WORD_BITS, Blocked, Delivery, Endpoint, Footprint, Packet, Wait
 from .errors import CausewireError, LocalProtocolError, ProtocolError, RemoteProtocolError
 from .run import MessageRun
 
 __all__ = [
+    "WORD_BITS",
     "Blocked",
     "CausewireError",
     "Delivery",

@@ -98,7 +98,10 @@ class Bss(BroadcastEndpoint):
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of bss")
         if self._known(source, j, packet):
             return
-        self._held.hold(source, packet, self._needs(j, packet))
+        self._held.hold(source, packet[1], packet, self._needs(j, packet))
+        self._settle()
+
+    def _settle(self) -> None:
         for name, message in self._held.take():
             mid = message[1]
             self._v[self.index[name]] = mid
@@ -132,6 +135,10 @@ class Bss(BroadcastEndpoint):
 
     def blocked(self) -> list[Blocked]:
         return self._held.blocked(self.me)
+
+    @property
+    def held_back(self) -> int:
+        return len(self._held)
 
     def footprint(self) -> Footprint:
         n = len(self.group)

@@ -165,6 +165,7 @@ class Csps(HybridEndpoint[HybridPeer]):
             self._tail = self._held[-1].peers
         else:
             self._tail = []
+            self._sealed = per
             self._held.append(BufferedRun(per, mid, self._tail))
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
@@ -173,7 +174,7 @@ class Csps(HybridEndpoint[HybridPeer]):
             peer.mids.append(mid)
             peer.payloads.append(payload)
         self._held.append(BufferedRun(self._missing.next, mid, peers, multicast=True))
-        self._per = -1
+        self._per, self._sealed = -1, self._missing.next
         self._permits_came()
 
     def _permits_came(self) -> None:
@@ -308,30 +309,38 @@ class Csps(HybridEndpoint[HybridPeer]):
 
     def blocked(self) -> list[Blocked]:
         here = []
-        for held in self._held:
-            permits = sorted(self._waits(held.per).items())
-            waits = tuple([Wait("permit", *permit) for permit in permits])
+        known: tuple[tuple[str, int], ...] = ()
+        waits: tuple[Wait, ...] = ()
+        runs = self._held
+        for held, permits in zip(runs, self._waits_before(r.per for r in runs), strict=True):
+            if permits is not known:
+                known, waits = permits, tuple([Wait("permit", *permit) for permit in permits])
             for mid, names in held.messages():
                 here += [Blocked(self.me, mid, name, "sender", waits) for name in names]
         return here + super().blocked()
 
+    @property
+    def held_back(self) -> int:
+        return sum(len(run.peers) for run in self._held) + super().held_back
+
     def footprint(self) -> Footprint:
-        state, packet = super().footprint()
         left = sum(
             1 if isinstance(each, HybridPeer) else 2 + len(each.peers) + 2 * len(each.ends)
             for each in self._unacked
         )
         held = sum(2 + len(each.peers) for each in self._held)
-        return Footprint(state + 2 + left + 2 * len(self._lacking) + held, packet)
+        return super().footprint().plus(2 + left + 2 * len(self._lacking) + held)
 
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
-        self._enter()  # when that happens makes no difference to anybody
+        # What was released and is not in u yet is in `_pending`.
+        runs = self._held
+        waits = self._waits_before(run.per for run in runs)
         held = [
-            (frozenset(self._waits(held.per).items()), *message)
-            for held in self._held
-            for message in held.messages()
+            (permits, *message)
+            for run, permits in zip(runs, waits, strict=True)
+            for message in run.messages()
         ]
         left = [message for message in self._receivers() if message[0] >= self._oldest]
         return (super()._state(), tuple(left), tuple(held))

@@ -238,17 +238,15 @@ class Cykas(Endpoint):
         self._try_send_message()
 
     def blocked(self) -> list[Blocked]:
-        """What each message in OB waits for, and all before it, as OB is a queue.
+        """Return what each message in OB waits for, and all before it, as OB is a queue.
 
-        That is the YCT (`permit`) of every secret, if the mode forbids it to leave,
-        and for each of these messages the ack of the last one to the same receiver.
-        If that one is in OB itself, its ack will come after all that *it* waits
-        for, so this is left out.
+        That is the last YCT (`permit`) of each sender of secrets, if the mode forbids the
+        message to leave, and for each of these messages the ack of the last one to the
+        same receiver. If that one is in OB itself, its ack will come after all that *it*
+        waits for, so this is left out.
         """
         permits = [
-            Wait("permit", source, mid)
-            for source, secrets in sorted(self._secrets.items())
-            for mid in secrets
+            Wait("permit", source, secrets[-1]) for source, secrets in sorted(self._secrets.items())
         ]
         blocked = []
         unacked = {receiver: (-1, mid) for receiver, mid in self._unack.items()}
@@ -262,9 +260,13 @@ class Cykas(Endpoint):
                 waits = [wait for wait in waits if wait[0] > covered]
                 waits.append((place, Wait("ack", receiver, last)))
             unacked[receiver] = (place, mid)
-            reasons = tuple(wait for _, wait in waits)
+            reasons = tuple([wait for _, wait in waits])
             blocked.append(Blocked(self.me, mid, receiver, "sender", reasons))
         return blocked
+
+    @property
+    def held_back(self) -> int:
+        return len(self._ob)
 
     @property
     def idle(self) -> bool:

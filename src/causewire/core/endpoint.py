@@ -18,15 +18,22 @@ Between the first two it may wait at its sender, between the last two at its
 receiver; `blocked` tells which messages wait, and for what. Only causal sends
 and deliveries make up happened-before between messages.
 
-**Deliveries and the order of things.** State is brought up to date before the
-application sees a message, so a message sent from inside a delivery depends on
-just what was delivered up to there (ERRATA 7.1). A driver that wants to react
-at that very point sets `on_delivery`; otherwise deliveries queue up until
-`take_deliveries`, and a message sent after taking several depends on them all.
+**Deliveries.** An endpoint updates its state before the application sees a
+message, so a message sent from inside a delivery depends on exactly what was
+delivered up to that point (ERRATA 7.1). A driver that reacts at that point sets
+`on_delivery`; otherwise deliveries are queued for `take_deliveries`, and a
+message sent after taking several of them depends on all of them.
 
-**Who is to blame.** `LocalProtocolError`: this program misuses the endpoint.
+**A callback that fails.** If `on_delivery` raises an exception, the exception
+reaches the caller, and the message counts as delivered. The endpoint completes
+the call all the same: messages behind the failed one are queued, and the next
+call of any kind hands them to `on_delivery`, in order (`interrupted.py`). A
+driver that sets `on_delivery` to None instead gets them from `take_deliveries`.
+
+**Errors.** `LocalProtocolError`: this program misuses the endpoint.
 `RemoteProtocolError`: a peer sent what no correct peer could send. Both leave
-the endpoint as it was. Any other exception is a bug here.
+the endpoint unchanged. Any other exception that does not come from
+`on_delivery` is a bug in the protocol.
 """
 
 from __future__ import annotations
@@ -36,8 +43,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from .errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from .interrupted import interrupt, usual_class
 
 __all__ = [
+    "WORD_BITS",
     "Blocked",
     "Delivery",
     "Endpoint",
@@ -84,10 +93,13 @@ class Packet(tuple[Any, ...]):
     """Names of the other items, in order."""
 
     integers: int = 0
-    """Metadata carried, in integers (flags are not counted)."""
+    """Metadata carried, in integers; flags are not counted as integers."""
 
     identifiers: int = 0
     """Metadata carried, in process identifiers."""
+
+    flags: int = 0
+    """Metadata carried, in flags of one bit."""
 
     numbers: ClassVar[tuple[str, ...]] = ()
     """Names of the fields with message numbers that endpoints compare with others."""
@@ -179,15 +191,54 @@ class Blocked(NamedTuple):
         )
 
 
-class Footprint(NamedTuple):
-    """Space in the papers' unit: integers and process identifiers.
+WORD_BITS = 64
+"""Bits of an integer without a bound, and of a process identifier, in a `Footprint`."""
 
-    `state` counts what the endpoint holds, payloads not included; `packet` has,
-    for each kind of packet, what one sent now would carry as metadata.
+
+class _FootprintFields(NamedTuple):
+    state: int
+    """Integers and identifiers that the endpoint holds."""
+    packet: dict[str, int]
+    """Integers and identifiers in the metadata of a packet sent now, by kind of packet."""
+    state_bits: int
+    """Bits that the endpoint holds."""
+    packet_bits: dict[str, int]
+    """Bits in the metadata of a packet sent now, by kind of packet."""
+
+
+class Footprint(_FootprintFields):
+    """The space that an endpoint and its packets take, payloads not included.
+
+    Almeida's unit of space is the integer or process identifier, Baldoni's is the bit.
+    In bits, a flag counts as 1, an entry of a vector modulo k as the logarithm of k
+    to base 2, rounded up, and everything else as `WORD_BITS`.
+
+    Args:
+        state: Integers and identifiers that the endpoint holds.
+        packet: Integers and identifiers in the metadata of a packet sent now, by kind.
+        state_bits: Bits that the endpoint holds; by default `WORD_BITS` for each of `state`.
+        packet_bits: Bits in the metadata of a packet; by default, likewise.
     """
 
-    state: int
-    packet: dict[str, int]
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        state: int,
+        packet: dict[str, int],
+        state_bits: int | None = None,
+        packet_bits: dict[str, int] | None = None,
+    ) -> Self:
+        if state_bits is None:
+            state_bits = WORD_BITS * state
+        if packet_bits is None:
+            packet_bits = {kind: WORD_BITS * count for kind, count in packet.items()}
+        return super().__new__(cls, state, packet, state_bits, packet_bits)
+
+    def plus(self, state: int) -> Footprint:
+        """Return this footprint with `state` more integers or identifiers held."""
+        bits = self.state_bits + WORD_BITS * state
+        return Footprint(self.state + state, self.packet, bits, self.packet_bits)
 
 
 Note: TypeAlias = Callable[[str, int], Hashable]
@@ -222,11 +273,20 @@ def destinations(to: str | Collection[str]) -> tuple[str, ...]:
 class Endpoint(ABC):
     """One process's half of a causal delivery protocol.
 
-    Subclasses implement `send`, `receive`, `blocked`, `footprint`, `_state`
-    and `_copy_into`; `retransmit` as well if the protocol bears loss.
+    Subclasses implement `send`, `receive`, `blocked`, `footprint`, `_state` and
+    `_copy_into`; `retransmit` as well if the protocol tolerates loss, and `_settle`
+    if one call can deliver several messages.
+
+    Attributes:
+        me: The name of this process.
+        on_delivery: Called with each `Delivery` at the moment it happens. It may send.
+            While it is None, deliveries are queued for `take_deliveries`.
     """
 
     __slots__ = ("_deliveries", "_mid", "_packets", "me", "on_delivery")
+
+    _interrupted: ClassVar[bool] = False
+    """Whether messages are queued behind a delivery on which `on_delivery` failed."""
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         if not isinstance(me, str) or not me:
@@ -266,9 +326,10 @@ class Endpoint(ABC):
         return packets
 
     def take_deliveries(self) -> list[Delivery]:
-        """Messages for the application, in order; each is given out once.
+        """Return the messages for the application, in order; each is returned once.
 
-        Stays empty while `on_delivery` is set.
+        While `on_delivery` is set, there are only those behind a delivery on which it
+        failed, until the next call hands them over.
         """
         deliveries = self._deliveries
         self._deliveries = []
@@ -280,14 +341,31 @@ class Endpoint(ABC):
     def blocked(self) -> list[Blocked]:
         """Every message held back, here or for here, and what each waits for."""
 
+    @property
+    def held_back(self) -> int:
+        """The number of messages that `blocked` lists; a multicast counts once per copy."""
+        return len(self.blocked())
+
     @abstractmethod
     def footprint(self) -> Footprint:
-        """Integers and identifiers held as state, and carried per packet."""
+        """Return the space that the state takes, and the metadata of each kind of packet."""
+
+    def metadata_bits(
+        self, packet: Packet, integer: int = WORD_BITS, identifier: int = WORD_BITS
+    ) -> int:
+        """Return the size of a packet's metadata in bits.
+
+        Args:
+            packet: A packet that an endpoint with the same options sends.
+            integer: Bits of an integer that has no bound.
+            identifier: Bits of a process identifier.
+        """
+        return packet.integers * integer + packet.identifiers * identifier + packet.flags
 
     @property
     def idle(self) -> bool:
         """Whether nothing is left to do: all released, acknowledged, delivered."""
-        return not self._packets and not self._deliveries and not self.blocked()
+        return not self._packets and not self._deliveries and not self.held_back
 
     # -- as a value -----------------------------------------------------------
 
@@ -301,7 +379,7 @@ class Endpoint(ABC):
 
     def __copy__(self) -> Self:
         """An independent endpoint in the same state, wired to no application."""
-        twin = object.__new__(type(self))
+        twin = object.__new__(usual_class(type(self)))
         twin.me = self.me
         twin.on_delivery = None
         twin._mid = self._mid
@@ -345,7 +423,9 @@ class Endpoint(ABC):
         return (self.me, self._mid, self._state(), self._pending(), tuple(self._deliveries))
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if not isinstance(other, Endpoint) or usual_class(type(other)) is not usual_class(
+            type(self)
+        ):
             return NotImplemented
         return self.value() == other.value()
 
@@ -353,8 +433,8 @@ class Endpoint(ABC):
         return hash(self.value())
 
     def __repr__(self) -> str:
-        held = len(self.blocked())
-        return f"<{type(self).__name__} {self.me!r}: {self._mid} sent, {held} held back>"
+        name = type(self).__name__
+        return f"<{name} {self.me!r}: {self._mid} sent, {self.held_back} held back>"
 
     # -- what subclasses use --------------------------------------------------
 
@@ -364,4 +444,27 @@ class Endpoint(ABC):
         if self.on_delivery is None:
             self._deliveries.append(delivery)
         else:
-            self.on_delivery(delivery)
+            self._call_back(delivery)
+
+    def _settle(self) -> None:  # noqa: B027 - most protocols have nothing to do
+        """Deliver everything that can be delivered now, and do what follows from it.
+
+        Called when `on_delivery` has failed and so cut short a call of this endpoint.
+        A protocol in which one call can deliver several messages implements it.
+        """
+
+    def _call_back(self, delivery: Delivery) -> None:
+        """Call `on_delivery`. If that fails, complete the call, then raise."""
+        if self._interrupted:
+            self._deliveries.append(delivery)
+            return
+        try:
+            self.on_delivery(delivery)  # type: ignore[misc]  # not None here
+        except BaseException:
+            callback, self.on_delivery = self.on_delivery, None
+            try:
+                self._settle()
+            finally:
+                self.on_delivery = callback
+                interrupt(self)
+            raise

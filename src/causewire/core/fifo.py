@@ -135,6 +135,12 @@ class FifoPeer:
         return 4 + len(self.mids) - self.head + 2 * len(self.early)
 
 
+def _not_the_successor(source: str, mid: int, pid: int) -> RemoteProtocolError:
+    return RemoteProtocolError(
+        f"{source!r} sent message {mid} as the one after {pid}, which was another"
+    )
+
+
 def _never_sent(source: str, mid: int) -> RemoteProtocolError:
     return RemoteProtocolError(f"{source!r} acks message {mid}, never sent to it")
 
@@ -173,36 +179,82 @@ class FifoEndpoint(Endpoint, Generic[P]):
         pid = message[2]
         if pid == peer.delivered:
             self._accept(source, peer, message)
-            early = peer.early
-            while early and peer.delivered in early:
-                self._accept(source, peer, early.pop(peer.delivered))
+            if peer.early:
+                self._deliver_early(peer)
         elif message[1] <= peer.delivered:
             self._acks[source] = peer.delivered  # the ack before may have been lost
         elif pid < peer.delivered or peer.early.setdefault(pid, message)[:4] != message[:4]:
-            raise RemoteProtocolError(
-                f"{source!r} sent message {message[1]} as the one after {pid}, which was another"
-            )
+            raise _not_the_successor(source, message[1], pid)
+
+    def _deliver_early(self, peer: P) -> None:
+        """Deliver what arrived early from a peer, as far as nothing is missing before it."""
+        early = peer.early
+        while early and peer.delivered in early:
+            self._accept(peer.name, peer, early.pop(peer.delivered))
+
+    def _settle(self) -> None:
+        for peer in self._peers.values():
+            self._deliver_early(peer)
 
     def receive_run(self, source: str, run: MessageRun) -> None:
-        """Accept messages of `source` that arrived together.
+        """Handle messages that arrived together.
 
-        The same as `receive` for each in turn, at a fraction of the cost where
-        all are in order: a transport that packs many messages into a datagram
-        need not make a packet of each.
+        This has the same effect as `receive` for each of them in turn, at a fraction
+        of the cost if they are in order: a transport that packs many messages into a
+        datagram need not make a packet of each.
+
+        Args:
+            source: The process that sent the messages.
+            run: The messages.
+
+        Raises:
+            RemoteProtocolError: No correct peer could have sent this run. Nothing was
+                changed, so none of its messages was delivered.
         """
         mids, pid, payloads, per, _ = run
-        if not mids or mids[0] <= pid or not all(map(lt, mids, mids[1:])):
-            raise RemoteProtocolError(f"{source!r} sent {mids} as messages that follow {pid}")
+        if (
+            not mids
+            or len(mids) != len(payloads)
+            or type(pid) is not int
+            or pid < 0
+            or type(per) is not bool
+            or set(map(type, mids)) != {int}
+            or mids[0] <= pid
+            or not all(map(lt, mids, mids[1:]))
+        ):
+            raise RemoteProtocolError(
+                f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
+            )
         peer = self._peers.get(source) or self._stranger(source)
         if pid == peer.delivered and not peer.early and self.on_delivery is None:
-            triples = zip(repeat(source, len(mids)), mids, payloads, strict=True)
+            triples = zip(repeat(source), mids, payloads)
             self._deliveries += map(_new, repeat(Delivery), triples)
             self._accept_run(source, peer, mids, per)
             peer.delivered = self._acks[source] = mids[-1]
         else:
-            for mid, payload in zip(mids, payloads, strict=True):
-                self._receive_message(source, self._message(mid, pid, payload, per))
-                pid = mid
+            self._receive_each(source, peer, run)
+
+    def _receive_each(self, source: str, peer: P, run: MessageRun) -> None:
+        """`receive_run` where there is a gap or a repetition, or a callback to call.
+
+        First look at all messages, and change nothing if one of them is wrong. Then
+        put them with what arrived early, and deliver what is in order.
+        """
+        mids, pid, payloads, per, _ = run
+        delivered, early = peer.delivered, peer.early
+        news: dict[int, Packet] = {}
+        for mid, payload in zip(mids, payloads, strict=True):
+            if mid > delivered:
+                message = self._message(mid, pid, payload, per)
+                if pid < delivered or early.get(pid, message)[:4] != message[:4]:
+                    raise _not_the_successor(source, mid, pid)
+                news[pid] = message
+            pid = mid
+        if mids[0] <= delivered:
+            self._acks[source] = delivered  # the ack before may have been lost
+        for before, message in news.items():
+            early.setdefault(before, message)
+        self._deliver_early(peer)
 
     @abstractmethod
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
@@ -219,7 +271,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
         if self.on_delivery is None:
             self._deliveries.append(_new(Delivery, (source, mid, message[3])))
         else:
-            self.on_delivery(_new(Delivery, (source, mid, message[3])))
+            self._call_back(_new(Delivery, (source, mid, message[3])))
 
     def _receive_ack(self, source: str, mid: int) -> P | None:
         """Drop what the peer has delivered; returns the peer if that was news."""
@@ -321,6 +373,10 @@ class FifoEndpoint(Endpoint, Generic[P]):
             for name, peer in sorted(self._peers.items())
             for pid, message in sorted(peer.early.items())
         ]
+
+    @property
+    def held_back(self) -> int:
+        return sum(len(peer.early) for peer in self._peers.values())
 
     @property
     def idle(self) -> bool:

@@ -1,23 +1,23 @@
 """Messages that arrived too early, found by what they wait for.
 
-The receiver-buffering protocols (`rst`, `ks`) read off an arriving message which
-predecessors must be delivered here first. Each is named exactly, as message
-`mid` of `origin`, and what one origin sends here is delivered in the order of
-its numbers, so a need (origin, n) is met by the delivery of n or anything later
-from the same origin.
+The receiver-buffering protocols (`rst`, `ks`, `bss`, `pak`) read off an arriving
+message which predecessors must be delivered here first. Each is named exactly, as
+message `mid` of `origin`, and what one origin sends here is delivered in the order
+of its numbers, so a need (origin, n) is met by the delivery of n or of any later
+message from the same origin.
 
-A delivery therefore looks only at the queue of its origin, and there only at
-what it frees: no scan over all that is held. Each need is queued once and taken
-out once, which makes the buffer cost O(log b) per need of a message.
+A delivery therefore looks only at the queue of its origin, and there only at the
+needs that it meets: nothing scans everything that is held. Each need enters a queue
+once and leaves it once, so the buffer costs O(log b) for each need of a message.
 
-    invariant   missing[m] = how many entries name m in the queues;
-                m is in `ready` if that is none.
+    invariant   missing[m] = the number of entries in the queues that name m;
+                m is in `ready` if that number is 0.
 
-Which message is freed by which delivery depends on the needs alone; messages
-freed by the same delivery come out in the order of what they waited for, then
-of their names. Two that are ready at once are concurrent (were one a
-predecessor of the other, the other would wait for it), so any order is causal:
-this one is fixed to make runs repeat.
+Which message is freed by which delivery depends only on the needs; messages freed
+by the same delivery come out in the order of what they waited for, then of their
+names. Two messages that are ready at once are concurrent (if one were a predecessor
+of the other, the other would wait for it), so any order is causal. This order is
+fixed so that runs can be repeated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Need: TypeAlias = tuple[str, int]
 
 
 class HoldingBuffer:
-    """A receive buffer. Packets in it have their number, `mid`, at index 1."""
+    """A receive buffer for messages that wait for the delivery of others."""
 
     __slots__ = ("_messages", "_missing", "_queues", "_ready")
 
@@ -44,16 +44,19 @@ class HoldingBuffer:
         self._messages: dict[tuple[str, int], Packet] = {}
         self._missing: dict[tuple[str, int], int] = {}
         self._queues: dict[str, list[tuple[int, str, int]]] = {}
-        """By origin, a heap of (number waited for, source and mid that wait)."""
+        """By origin, a heap of (number waited for, source and number of who waits)."""
         self._ready: deque[tuple[str, int]] = deque()
 
+    def __len__(self) -> int:
+        """The number of messages that wait."""
+        return len(self._missing)
+
     def get(self, source: str, mid: int) -> Packet | None:
-        """Message `mid` of `source`, if it is here."""
+        """Return message `mid` of `source`, or None if the buffer does not hold it."""
         return self._messages.get((source, mid))
 
-    def hold(self, source: str, packet: Packet, needs: Iterable[Need]) -> None:
-        """Take in a message; with no needs it is ready at once."""
-        mid = packet[1]
+    def hold(self, source: str, mid: int, packet: Packet, needs: Iterable[Need]) -> None:
+        """Add message `mid` of `source`; without needs it is ready at once."""
         missing = 0
         for origin, needed in needs:
             heappush(self._queues.setdefault(origin, []), (needed, source, mid))
@@ -81,17 +84,17 @@ class HoldingBuffer:
             self._ready.append(key)
 
     def take(self) -> Iterator[tuple[str, Packet]]:
-        """What is ready, with its source, as long as there is anything.
+        """Yield messages that are ready, with their sources, until there are none.
 
-        One at a time: a message stays here until it is its turn, so nothing is
-        lost if the application fails on the one before.
+        A message stays in the buffer until its turn comes, so none is lost if the
+        loop is left early.
         """
         while self._ready:
             key = self._ready.popleft()
             yield key[0], self._messages.pop(key)
 
     def blocked(self, me: str) -> list[Blocked]:
-        """What each message still waits for, sorted by message, then by need."""
+        """Return what each message waits for, sorted by message, then by need."""
         waits: dict[tuple[str, int], list[Wait]] = {key: [] for key in sorted(self._missing)}
         for origin in sorted(self._queues):
             for needed, source, mid in self._queues[origin]:
@@ -102,13 +105,18 @@ class HoldingBuffer:
         ]
 
     def footprint(self) -> int:
-        """The packets' metadata and their sources; the index follows from these."""
+        """Return the size of the packets' metadata and sources, in integers and names.
+
+        The index is not counted, because it follows from these.
+        """
         return sum(1 + p.integers + p.identifiers for p in self._messages.values())
 
     def state(self) -> Hashable:
-        return frozenset((source, packet) for (source, _), packet in self._messages.items())
+        """Return the contents as a value that does not depend on their order."""
+        return frozenset(self._messages.items())
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = object.__new__(type(self))
         twin._messages = self._messages.copy()
         twin._missing = self._missing.copy()

@@ -52,10 +52,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 from .endpoint import (
+    WORD_BITS,
     Delivery,
     Footprint,
     Note,
@@ -83,7 +84,8 @@ class HybridMessage(Packet):
     kind = "msg"
     fields = ("mid", "pid", "payload", "per")
     numbers = ("mid", "pid")
-    integers = 3
+    integers = 2
+    flags = 1
 
     def __new__(cls, mid: int, pid: int, payload: Any, per: bool) -> Self:
         check_order(mid, pid)
@@ -110,10 +112,12 @@ class Ask(Numbered):
 class HybridPeer(FifoPeer):
     """What an endpoint knows of one other process, permits included."""
 
-    __slots__ = ("granted", "permit")
+    __slots__ = ("flagged", "granted", "permit")
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        self.flagged = -1
+        """Index in p of its newest message there; -1 if there never was one."""
         self.granted = 0
         """Our messages to it up to this one are permitted; they need no flag, or
         their permit was sent. Exact: it moves at the event that makes it true."""
@@ -122,6 +126,7 @@ class HybridPeer(FifoPeer):
 
     def copy(self) -> Self:
         twin = super().copy()
+        twin.flagged = self.flagged
         twin.granted = self.granted
         twin.permit = self.permit
         return twin
@@ -132,7 +137,7 @@ class HybridPeer(FifoPeer):
         return (super().state(), self.granted, early)
 
     def footprint(self) -> int:
-        return super().footprint() + 2
+        return super().footprint() + 3
 
 
 H = TypeVar("H", bound=HybridPeer)
@@ -141,12 +146,15 @@ H = TypeVar("H", bound=HybridPeer)
 class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     """FIFO delivery with permits; subclasses say what has to wait for which."""
 
-    __slots__ = ("_held", "_missing", "_permits")
+    __slots__ = ("_held", "_missing", "_permits", "_sealed")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
         self._missing: SlidingArray[MissingPermit] = SlidingArray()
         """`p`: deliveries with a flag, in order; the permit of the first is missing."""
+        self._sealed = 0
+        """Something in the send buffer waits for all permits in p before this index, and
+        nothing there waits for a permit from this index on. Set when a message is held."""
         self._held: Any
         """What is in the send buffer, or how much: false if it is empty. The subclass's."""
         self._permits: dict[str, int] = {}
@@ -210,22 +218,33 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         mid = message[1]
         peer.delivered = mid
         if message[4] and mid > peer.permit:
-            missing = self._missing
-            k = missing.next
-            missing.at[k] = (source, mid)
-            missing.next = k + 1
+            self._await_permit(source, peer, mid)
         self._acks[source] = mid
         if self.on_delivery is None:
             self._deliveries.append(_new(Delivery, (source, mid, message[3])))
         else:
-            self.on_delivery(_new(Delivery, (source, mid, message[3])))
+            self._call_back(_new(Delivery, (source, mid, message[3])))
 
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
         return _new(HybridMessage, ("msg", mid, pid, payload, per))
 
     def _accept_run(self, source: str, peer: H, mids: Sequence[int], per: bool) -> None:
         if per and mids[-1] > peer.permit:
-            self._missing.add((source, mids[-1]))  # nothing was sent between them
+            self._await_permit(source, peer, mids[-1])
+
+    def _await_permit(self, source: str, peer: H, mid: int) -> None:
+        """Message `mid` of a peer is delivered with a flag, and its permit is missing.
+
+        Permits are cumulative, so the permit for this message takes the place of one
+        that is missing for an earlier message of the same peer, unless something was
+        held back between the two: that waits for the earlier permit alone.
+        """
+        missing = self._missing
+        k = peer.flagged
+        if k >= self._sealed and k >= missing.first and missing.at[k][1] > peer.permit:
+            missing.at[k] = (source, mid)
+        else:
+            peer.flagged = missing.add((source, mid))
 
     def _receive_permit(self, source: str, mid: int) -> None:
         """All up to `mid` is permitted, what has not arrived yet included."""
@@ -316,10 +335,13 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         return not (self._held or self._permits or self._missing.at) and super().idle
 
     def footprint(self) -> Footprint:
-        state = 3 + sum(1 + peer.footprint() for peer in self._peers.values())
+        state = 4 + sum(1 + peer.footprint() for peer in self._peers.values())
         state += 2 * len(self._missing)
-        packet = {kind.kind: kind.integers for kind in (HybridMessage, Ack, Permit, Ask)}
-        return Footprint(state, packet)
+        kinds = (HybridMessage, Ack, Permit, Ask)
+        packet = {kind.kind: kind.integers for kind in kinds}
+        packet_bits = {kind.kind: WORD_BITS * kind.integers + kind.flags for kind in kinds}
+        flags = sum(len(peer.early) for peer in self._peers.values())
+        return Footprint(state, packet, WORD_BITS * state + flags, packet_bits)
 
     def _state(self) -> Hashable:
         due = frozenset(self._permits.items())
@@ -349,17 +371,38 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         twin._missing = self._missing.copy()
+        twin._sealed = self._sealed
         twin._permits = self._permits.copy()
 
     def _waits(self, per: int | None = None) -> dict[str, int]:
-        """The permits that are missing before index `per`, or at all.
+        """Return the permits that are missing before index `per`, or all of them.
 
-        The last of each sender, as it covers those before it: which is all that
-        matters of what a message waits for, so this is what counts as state, and
-        what people are told.
+        Of each sender only the last, because its permit covers those before it. This
+        is all that matters about what a message waits for, so it is what counts as
+        state and what `blocked` reports.
         """
         waits = {}
         for k, (sender, mid) in self._missing.items():
             if (per is None or k < per) and mid > self._peers[sender].permit:
                 waits[sender] = mid
         return waits
+
+    def _waits_before(self, pers: Iterable[int]) -> Iterator[tuple[tuple[str, int], ...]]:
+        """Yield the same, sorted, for each of many indexes that never descend.
+
+        Takes one pass over p. While nothing changes, the same tuple is yielded again.
+        """
+        waits: dict[str, int] = {}
+        waiting: tuple[tuple[str, int], ...] = ()
+        permits = iter(self._missing.items())
+        ahead = next(permits, None)
+        for per in pers:
+            known = len(waits), ahead
+            while ahead is not None and ahead[0] < per:
+                sender, mid = ahead[1]
+                if mid > self._peers[sender].permit:
+                    waits[sender] = mid
+                ahead = next(permits, None)
+            if known != (len(waits), ahead):
+                waiting = tuple(sorted(waits.items()))
+            yield waiting

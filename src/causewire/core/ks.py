@@ -41,7 +41,7 @@ the redundant facts in them.
     SND(2-5)    `_post`. What the destinations are told and what stays here is
                 computed together (third note of 4.5); a unicast takes LOG along.
     RCV(1)      `_needs`, the Delivery Condition
-    RCV(2)      `receive`, once `_absorb` is done
+    RCV(2)      `_settle`, once `_absorb` is done
     RCV(3-5)    `_absorb`, with `_without`, `_merged` and `_purged`
 
 **Departures from the paper.**
@@ -325,7 +325,10 @@ class Ks(Endpoint):
         self._check(source, message)
         if self._is_known(source, message):
             return
-        self._held.hold(source, message, self._needs(message))
+        self._held.hold(source, message[1], message, self._needs(message))
+        self._settle()
+
+    def _settle(self) -> None:
         for name, ready in self._held.take():
             self._absorb(name, ready)
             self._held.delivered(name, ready[1])
@@ -411,6 +414,10 @@ class Ks(Endpoint):
 
     def blocked(self) -> list[Blocked]:
         return self._held.blocked(self.me)
+
+    @property
+    def held_back(self) -> int:
+        return len(self._held)
 
     def footprint(self) -> Footprint:
         """LOG, SR, the clock and what is held; a message to one destination."""

@@ -191,6 +191,10 @@ class Mf(Endpoint):
         return blocked
 
     @property
+    def held_back(self) -> int:
+        return len(self._ob)
+
+    @property
     def idle(self) -> bool:
         return not self._posted and not self._packets and not self._deliveries
 

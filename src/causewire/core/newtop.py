@@ -136,18 +136,18 @@ class Newtop(BroadcastEndpoint):
         if kind is NewtopMessage:
             self._counts[j] += 1
             heappush(self._held, (clock, j, self._counts[j], packet[2]))
-        if self._held:
-            self._settle()
-        if self._eager:
-            self._say_null()
+        self._settle()
 
     def _settle(self) -> None:
         """Deliver all up to min(V), which a reaction cannot change: it only sends."""
         held = self._held
-        low = min(self._v)
-        while held and held[0][0] <= low:
-            _, j, mid, payload = heappop(held)
-            self._deliver(self.group[j], mid, payload)
+        if held:
+            low = min(self._v)
+            while held and held[0][0] <= low:
+                _, j, mid, payload = heappop(held)
+                self._deliver(self.group[j], mid, payload)
+        if self._eager:
+            self._say_null()
 
     def retransmit(self) -> None:
         """Idle for a while: tell the others how far the clock has come, if they may not know."""
@@ -165,6 +165,10 @@ class Newtop(BroadcastEndpoint):
             Blocked(self.group[j], mid, self.me, "receiver", self._waits(clock))
             for clock, j, mid in sorted(entry[:3] for entry in self._held)
         ]
+
+    @property
+    def held_back(self) -> int:
+        return len(self._held)
 
     def _waits(self, clock: int) -> tuple[Wait, ...]:
         return tuple(

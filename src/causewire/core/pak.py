@@ -82,6 +82,7 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
 from .endpoint import (
+    WORD_BITS,
     Blocked,
     Footprint,
     LocalProtocolError,
@@ -91,6 +92,7 @@ from .endpoint import (
     check_number,
 )
 from .group import BroadcastEndpoint
+from .held import HoldingBuffer, Need
 
 __all__ = ["Ack", "Pak", "PakCredit", "PakMessage", "PakNak"]
 
@@ -186,8 +188,8 @@ class PakCredit(BroadcastEndpoint):
         # As a receiver.
         self._seen = {self.index[name]: 0 for name in self.others}
         """The last broadcast of each other member that has arrived, kept or not."""
-        self._held: dict[int, dict[int, Packet]] = {}
-        """What arrived too early, by sender and number; no empty entries."""
+        self._held = HoldingBuffer()
+        """What arrived too early."""
         self._late: dict[int, deque[tuple[int, int]]] = {}
         """Acks that wait for an earlier message of their sender: that message's
         number, and the own broadcast acknowledged; no empty entries."""
@@ -302,11 +304,9 @@ class PakCredit(BroadcastEndpoint):
             return
         if number > self._seen[j]:
             self._seen[j] = number
-        if number == self._v[j] + 1 and self._ready(message):
-            self._accept(j, message)
+        if number <= self._v[j] + self.wr:
+            self._held.hold(self.group[j], number, message, self._needs(j, number, message[1]))
             self._settle()
-        elif number <= self._v[j] + self.wr:
-            self._held.setdefault(j, {})[number] = message
 
     def _number(self, j: int, message: Packet) -> int | None:
         """The number of a message that is to be dealt with; None for a known one.
@@ -332,7 +332,7 @@ class PakCredit(BroadcastEndpoint):
             raise RemoteProtocolError(
                 f"{self.group[j]!r} sent vector time {vt}, outside the window of {self._v}"
             )
-        known = self._held.get(j, {}).get(number)
+        known = self._held.get(self.group[j], number)
         if known is not None and known != message:
             raise RemoteProtocolError(f"{self.group[j]!r} sent two different broadcasts {number}")
         return number if known is None else None
@@ -347,18 +347,31 @@ class PakCredit(BroadcastEndpoint):
                 return False
         return True
 
-    def _ready(self, message: Packet) -> bool:
-        """The delivery condition (line R1)."""
-        k = self.k
-        ct = self.ct
-        return all(
-            (mine - theirs) % k <= ct for mine, theirs in zip(self._v, message[1], strict=True)
-        )
+    def _needs(self, j: int, number: int, vt: tuple[int, ...]) -> list[Need]:
+        """The delivery condition (line R1): which messages must be delivered first.
 
-    def _accept(self, j: int, message: Packet) -> None:
+        An entry of V_T that is ahead of V, modulo k, names the last missing message of
+        its process. It stays the same message while V moves on, by the causal window.
+        Of P_j itself it is the message before this one.
+        """
+        k, ct = self.k, self.ct
+        needs = [
+            (name, mine + (theirs - mine) % k)
+            for name, mine, theirs in zip(self.group, self._v, vt, strict=True)
+            if (mine - theirs) % k > ct and name != self.group[j]
+        ]
+        if number > self._v[j] + 1:
+            needs.append((self.group[j], number - 1))
+        return needs
+
+    def _settle(self) -> None:
+        for name, message in self._held.take():
+            self._accept(self.index[name], name, message)
+
+    def _accept(self, j: int, name: str, message: Packet) -> None:
         """Count, acknowledge, deliver (lines R2-R4, the upcall last)."""
         number = self._v[j] = self._v[j] + 1
-        name = self.group[j]
+        self._held.delivered(name, number)
         if self._asks(number) == number:
             self._packets.append((name, _new(Ack, ("ack", number % self.k))))
         late = self._late.get(j)
@@ -369,21 +382,6 @@ class PakCredit(BroadcastEndpoint):
             self._acknowledge(j, acked)
         self._deliver(name, number, message[2])
 
-    def _settle(self) -> None:
-        """Deliver whatever has become ready, until nothing is."""
-        held = self._held
-        progress = bool(held)
-        while progress:
-            progress = False
-            for j in sorted(held):
-                early = held[j]
-                while (message := early.get(self._v[j] + 1)) and self._ready(message):
-                    del early[self._v[j] + 1]
-                    if not early:
-                        del held[j]
-                    self._accept(j, message)
-                    progress = True
-
     # -- what people ask ------------------------------------------------------
 
     def blocked(self) -> list[Blocked]:
@@ -391,11 +389,11 @@ class PakCredit(BroadcastEndpoint):
         for number in range(self._v[self._i] + 1, self._mid + 1):
             waits = self._waits_for_acks(self._gate(number))
             blocked += [Blocked(self.me, number, name, "sender", waits) for name in self.others]
-        for j, early in sorted(self._held.items()):
-            for number, message in sorted(early.items()):
-                waits = self._waits_for_messages(message)
-                blocked.append(Blocked(self.group[j], number, self.me, "receiver", waits))
-        return blocked
+        return blocked + self._held.blocked(self.me)
+
+    @property
+    def held_back(self) -> int:
+        return len(self._buffer) * len(self.others) + len(self._held)
 
     def _waits_for_acks(self, gate: int) -> tuple[Wait, ...]:
         """Why broadcast `gate` is not fully acknowledged.
@@ -411,31 +409,37 @@ class PakCredit(BroadcastEndpoint):
                 waits.append(Wait(kind, self.group[j], mid))
         return tuple(waits)
 
-    def _waits_for_messages(self, message: Packet) -> tuple[Wait, ...]:
-        """The last missing message of each process; it brings those before it."""
-        waits = []
-        for name, mine, theirs in zip(self.group, self._v, message[1], strict=True):
-            ahead = (theirs - mine) % self.k
-            if 0 < ahead <= self.ct:
-                waits.append(Wait("predecessor", name, mine + ahead))
-        return tuple(waits)
-
     @property
     def idle(self) -> bool:
         """Not while an ack is missing."""
         return self._full == self._asks(self._v[self._i]) and super().idle
 
-    def footprint(self) -> Footprint:
-        """V and the own number; `acked` and `seen` for each other; `full` and `behind`.
+    @property
+    def entry_bits(self) -> int:
+        """Bits of one entry of a vector modulo k, or of the number in an ack."""
+        return (self.k - 1).bit_length()
 
-        A message that is held costs its vector and its number, one that is kept
-        to be sent again its vector, an ack that waits two numbers.
+    def metadata_bits(
+        self, packet: Packet, integer: int = WORD_BITS, identifier: int = WORD_BITS
+    ) -> int:
+        """Return `entry_bits` for each integer: all of them are modulo k."""
+        return packet.integers * self.entry_bits
+
+    def footprint(self) -> Footprint:
+        """V and the own number; `acked` and `seen` for each other; `full` and `laggards`.
+
+        A message that is held costs its vector and its number, one that is kept to be
+        sent again its vector, an ack that waits two numbers. Numbers that do not
+        travel are kept in full, to number deliveries.
         """
         n = len(self.group)
-        held = sum(map(len, self._held.values()))
         late = sum(map(len, self._late.values()))
-        state = n + 1 + 2 * (n - 1) + 2 + (n + 1) * held + n * len(self._flight) + 2 * late
-        return Footprint(state, {"msg": n, "ack": Ack.integers})
+        words = n + 1 + 2 * (n - 1) + 2 + len(self._held) + 2 * late
+        entries = n * (len(self._held) + len(self._flight))
+        packet = {"msg": n, "ack": Ack.integers}
+        bits = {kind: count * self.entry_bits for kind, count in packet.items()}
+        state_bits = WORD_BITS * words + self.entry_bits * entries
+        return Footprint(words + entries, packet, state_bits, bits)
 
     def _state(self) -> Hashable:
         return (
@@ -446,7 +450,7 @@ class PakCredit(BroadcastEndpoint):
             tuple(self._acked.values()),
             tuple(self._flight),
             tuple(self._seen.values()),
-            frozenset((j, frozenset(early.items())) for j, early in self._held.items()),
+            self._held.state(),
             frozenset((j, tuple(late)) for j, late in self._late.items()),
         )
 
@@ -464,7 +468,7 @@ class PakCredit(BroadcastEndpoint):
         twin._laggards = self._laggards
         twin._flight = self._flight.copy()
         twin._seen = self._seen.copy()
-        twin._held = {j: early.copy() for j, early in self._held.items()}
+        twin._held = self._held.copy()
         twin._late = {j: late.copy() for j, late in self._late.items()}
 
 

@@ -124,7 +124,10 @@ class Rst(GroupEndpoint):
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of rst")
         if self._known(source, k, packet):
             return
-        self._held.hold(source, packet, self._needs(packet))
+        self._held.hold(source, packet[1], packet, self._needs(packet))
+        self._settle()
+
+    def _settle(self) -> None:
         for name, message in self._held.take():
             merged = tuple(map(max, self._matrix, message[3]))
             self._matrix = self._counted(merged, self.index[name], message)
@@ -177,6 +180,10 @@ class Rst(GroupEndpoint):
 
     def blocked(self) -> list[Blocked]:
         return self._held.blocked(self.me)
+
+    @property
+    def held_back(self) -> int:
+        return len(self._held)
 
     def footprint(self) -> Footprint:
         """A message is counted as one to a single destination."""

@@ -167,6 +167,7 @@ class Sps(HybridEndpoint[SpsPeer]):
     def _hold(self, mid: int, held: BufferedMessage) -> None:
         """Put a message into the buffer, and let go what may leave of it at once."""
         self._buffer.add(held)
+        self._sealed = held.per
         if not self._held:
             self._m1 = self._m2 = mid
         self._held += len(held.unsent)
@@ -346,29 +347,49 @@ class Sps(HybridEndpoint[SpsPeer]):
 
     def blocked(self) -> list[Blocked]:
         here: list[Blocked] = []
-        for mid, held in self._buffer.items():
-            if isinstance(held, BufferedMessage):
-                permits = [Wait("permit", *wait) for wait in sorted(self._waits(held.per).items())]
-                for name in held.unsent:
-                    waits = tuple([wait for wait in permits if wait.peer != name])
-                    here.append(Blocked(self.me, mid, name, "sender", waits))
+        known: tuple[tuple[str, int], ...] = ()
+        permits: list[Wait] = []
+        held = self._unsent()
+        waits_before = self._waits_before(message.per for _, message in held)
+        for (mid, message), waiting in zip(held, waits_before, strict=True):
+            if waiting is not known:
+                known, permits = waiting, [Wait("permit", *permit) for permit in waiting]
+            for name in message.unsent:
+                waits = tuple([wait for wait in permits if wait.peer != name])
+                here.append(Blocked(self.me, mid, name, "sender", waits))
         return here + super().blocked()
 
+    def _unsent(self) -> list[tuple[int, BufferedMessage]]:
+        """Return the messages that have not left entirely, with their numbers."""
+        return [
+            (mid, entry)
+            for mid, entry in self._buffer.items()
+            if isinstance(entry, BufferedMessage) and entry.unsent
+        ]
+
+    @property
+    def held_back(self) -> int:
+        held: int = self._held
+        return held + super().held_back
+
     def footprint(self) -> Footprint:
-        state, packet = super().footprint()
-        state += 6 + len(self._waiting)
+        more = 6 + len(self._waiting)
         for entry in self._buffer:
-            state += 1 if isinstance(entry, str) else 2 + len(entry.names) + len(entry.unsent)
-        return Footprint(state, packet)
+            more += 1 if isinstance(entry, str) else 2 + len(entry.names) + len(entry.unsent)
+        return super().footprint().plus(more)
 
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
         # The four indexes and what the oldest lacks follow from all this.
-        buffer = tuple(
-            [each if isinstance(each, str) else self._held_state(each) for each in self._buffer]
-        )
-        return (super()._state(), self._buffer.first, buffer)
+        unsent = self._unsent()
+        waits = self._waits_before(message.per for _, message in unsent)
+        held = [
+            (mid, frozenset(message.unsent), permits)
+            for (mid, message), permits in zip(unsent, waits, strict=True)
+        ]
+        buffer = [each if isinstance(each, str) else each.names for each in self._buffer]
+        return (super()._state(), self._buffer.first, tuple(buffer), tuple(held))
 
     def relative_state(self, note: Note) -> Hashable:
         buffer: list[Hashable] = []
@@ -380,12 +401,6 @@ class Sps(HybridEndpoint[SpsPeer]):
                 waits = self._relative_waits(note, entry.per) if unsent else ()
                 buffer.append((entry.names, unsent, waits))
         return (super().relative_state(note), note(self.me, self._buffer.first), tuple(buffer))
-
-    def _held_state(self, held: BufferedMessage) -> Hashable:
-        if not held.unsent:
-            return held.names
-        waits = frozenset(self._waits(held.per).items())
-        return (held.names, frozenset(held.unsent), waits)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
