@@ -32,6 +32,7 @@ COMMANDS = {
     "protocols": "list the protocols: what each guarantees, needs and costs",
     "simulate": "run a whole system in simulated time, faults included",
     "check": "is a trace causally ordered, and if not, why?",
+    "explore": "look at a trace in the browser: zoom, click, ask why",
     "draw": "draw a space-time diagram of a trace, as SVG",
     "convert": "write a trace in another format: Parquet, JSON lines, ShiViz",
     "watch": "follow traces that nodes are still writing, on Spark",

@@ -1,0 +1,72 @@
+"""`causewire explore`: look at a trace in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import webbrowser
+from pathlib import Path
+
+from ..trace import TraceError
+from .errors import CommandError
+from .traces import add_trace_arguments, is_shiviz, open_traces
+
+__all__ = ["configure", "run"]
+
+_EPILOG = """\
+examples:
+  causewire explore run.parquet
+  causewire explore node-a.jsonl node-b.jsonl node-c.jsonl --follow
+  causewire explore app.log --regex 'RE'     (a ShiViz log; docs/cli.md has an expression)
+  causewire explore traces/ --no-browser --port 8765
+
+The command prints the address of a page and opens it; Ctrl-C ends it. The page is for this machine
+only: the server listens on the loopback interface, its address contains a secret token, requests of
+other pages are refused, and nothing is loaded from anywhere else. Over SSH, forward the port
+(ssh -L 8765:127.0.0.1:8765 HOST) and open the printed address.
+
+On the page: drag or use the arrow keys to pan, scroll or press + and - to zoom, click a message to
+see its causal past and future and what held it back, click a second one with Shift to see whether
+the two are ordered. Press ? for all keys. docs/explore.md tells more.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    add_trace_arguments(parser)
+    add = parser.add_argument
+    add("--follow", action="store_true", help="read the trace again as its files grow")
+    add("--port", type=int, default=0, metavar="N", help="the port to listen on; default: any")
+    add("--no-browser", action="store_true", help="print the address, and open nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..explore import explore
+
+    if not 0 <= args.port <= 65535:
+        raise CommandError(f"--port must be from 0 to 65535, not {args.port}")
+    if args.follow and is_shiviz(args):
+        raise CommandError("--follow reads traces that nodes write, not ShiViz logs")
+    args.tolerate_cut = args.tolerate_cut or args.follow
+    more = f" and {len(args.traces) - 1} more" if len(args.traces) > 1 else ""
+    try:
+        trace, _ = open_traces(args)
+        server = explore(
+            (lambda: open_traces(args)[0]) if args.follow else trace,
+            title=Path(args.traces[0]).name + more,
+            follow=[Path(name) for name in args.traces] if args.follow else [],
+            port=args.port,
+        )
+    except TraceError as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(f"port {args.port}: {error.strerror or error}") from None
+    with server:
+        print(f"{server.url}\nThe page is open until you press Ctrl-C.", flush=True)
+        if not args.no_browser:
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+    return 0

@@ -1,0 +1,220 @@
+"""Why a message took as long as it did, in sentences.
+
+A trace does not say what a message waited for, but it shows what happened last
+before the wait was over: the row of the same process that the end of the wait
+follows directly. An acknowledgement or a permit that arrives, or a predecessor
+that is delivered, is what the protocol had been waiting for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .causality import Causality
+from .run import Axis, RunData
+from .table import DELIVERED, RECEIVED, RELEASED, SENT
+from .times import duration
+
+__all__ = ["Cause", "Story", "story"]
+
+_LOOK_BACK = 200
+"""Rows before the end of a wait in which its cause is looked for."""
+
+_PACKETS = {
+    "ack_receive": "the ack of {message} from {peer} arrived",
+    "permit_receive": "the permit of {peer} for {message} arrived",
+    "control_receive": "a control packet from {peer} arrived",
+}
+
+
+class Cause(NamedTuple):
+    """What ended a wait: a row, and the same in words."""
+
+    row: int
+    words: str
+
+
+class Story(NamedTuple):
+    """What became of a copy."""
+
+    sentences: list[str]
+    waits: list[dict[str, Any]]
+    """For the picture: where it waited, from when to when, and what row ended it."""
+
+
+def story(run: RunData, axis: Axis, causality: Causality, copy: int) -> Story:
+    """Return what became of a copy, and what held it back, where and for how long."""
+    c = run.copies
+    send, release = int(c.send[copy]), int(c.release[copy])
+    receive, deliver = int(c.receive[copy]), int(c.deliver[copy])
+    message = run.message(send)
+    source, target = run.shown[int(c.source[copy])], run.shown[int(c.target[copy])]
+    words = _Words(run, axis)
+    sentences: list[str] = []
+    waits: list[dict[str, Any]] = []
+
+    def wait(where: int, begin: int, end: int, cause: Cause | None, held_at: str) -> None:
+        waits.append(
+            {
+                "process": where,
+                "from": float(axis.x[begin]),
+                "to": float(axis.x[end]) if end >= 0 else axis.end,
+                "held_at": held_at,
+                "cause": None if cause is None else cause.row,
+                "cause_x": None if cause is None else float(axis.x[cause.row]),
+                "cause_process": None if cause is None else int(run.rows.process[cause.row]),
+            }
+        )
+
+    first = f"{source} sent {message} to {target} at {words.at(send)}"
+    if deliver >= 0:
+        total = words.between(send, deliver)
+        sentences.append(f"{first}; {target} delivered it {total} later.")
+    else:
+        sentences.append(f"{first}; {target} never delivered it.")
+    if release >= 0 and axis.x[release] > axis.x[send]:
+        cause = _cause(run, causality, send, release, send)
+        wait(int(c.source[copy]), send, release, cause, "sender")
+        why = f", until {cause.words}" if cause else "; the trace does not say what for"
+        sentences.append(
+            f"It was held at its sender {source} for {words.between(send, release)}{why}."
+        )
+    elif release < 0 and receive < 0 and deliver < 0 and _has(run, RELEASED):
+        wait(int(c.source[copy]), send, -1, None, "sender")
+        sentences.append(f"It never left {source}: it was still held there when the trace ended.")
+    left = release if release >= 0 else send
+    if receive >= 0 and receive != left:
+        again = _repeated(run, copy, left, receive)
+        lost = f" {again}" if again else ""
+        sentences.append(f"The network took {words.between(left, receive)}.{lost}")
+    elif release >= 0 and receive < 0 and _has(run, RECEIVED) and deliver < 0:
+        sentences.append(f"It left {source} and never arrived. {_lost(run, copy)}".strip())
+    if receive >= 0 and deliver >= 0 and axis.x[deliver] > axis.x[receive]:
+        cause = _cause(run, causality, receive, deliver, send)
+        wait(int(c.target[copy]), receive, deliver, cause, "receiver")
+        why = f", until {cause.words}" if cause else "; the trace does not say what for"
+        sentences.append(
+            f"It was held at its receiver {target} for {words.between(receive, deliver)}{why}."
+        )
+    elif receive >= 0 and deliver < 0:
+        wait(int(c.target[copy]), receive, -1, None, "receiver")
+        sentences.append(f"It arrived at {target}, and was still held there when the trace ended.")
+    if not waits and deliver >= 0 and (release >= 0 or receive >= 0):
+        sentences.append("Nothing held it back.")
+    frozen = _frozen(run, copy, send, deliver)
+    return Story(sentences + frozen, waits)
+
+
+class _Words:
+    """Points and lengths of an axis in words."""
+
+    def __init__(self, run: RunData, axis: Axis) -> None:
+        self._axis = axis
+
+    def at(self, row: int) -> str:
+        x = float(self._axis.x[row])
+        return duration(x) if self._axis.name == "time" else f"row {x:.0f}"
+
+    def between(self, a: int, b: int) -> str:
+        length = float(self._axis.x[b] - self._axis.x[a])
+        if self._axis.name == "time":
+            return duration(length)
+        return "1 row" if length == 1 else f"{length:,.0f} rows"
+
+
+def _has(run: RunData, kind: int) -> bool:
+    return bool((run.rows.kind == kind).any())
+
+
+def _cause(run: RunData, causality: Causality, begin: int, end: int, send: int) -> Cause | None:
+    """Return what happened directly before the end of a wait, if it can be its cause."""
+    process, place = int(run.rows.process[end]), int(run.place[end])
+    lowest = max(int(run.place[begin]), place - _LOOK_BACK)
+    time = run.rows.time[end]
+    for k in range(place - 1, lowest, -1):
+        row = run.row_at(process, k)
+        if run.timed and run.rows.time[row] != time:
+            return None
+        kind = run.kinds[int(run.rows.kind[row])]
+        about = run.message(row) if run.rows.origin[row] >= 0 else ""
+        if kind in _PACKETS:
+            peer = run.rows.peers[run.rows.first[row] : run.rows.first[row + 1]]
+            who = run.shown[int(peer[0])] if len(peer) else "somebody"
+            words = _PACKETS[kind].format(message=about or "a message", peer=who)
+            return Cause(row, words)
+        if run.rows.kind[row] == RECEIVED:
+            who = run.shown[process]
+            if not about:
+                return Cause(row, f"something arrived at {who}")
+            sent = _send_of(run, row)
+            if sent >= 0 and sent != send and causality.chain(sent, send) is not None:
+                return Cause(row, f"{about}, which happened before it, arrived at {who}")
+            return Cause(row, f"{about} arrived at {who}")
+    return None
+
+
+def _send_of(run: RunData, row: int) -> int:
+    copy = int(run.copies.of_row[row])
+    return -1 if copy < 0 else int(run.copies.send[copy])
+
+
+def _about(run: RunData, copy: int, kinds: tuple[str, ...]) -> Any:
+    """Return the rows of some kinds that tell of a copy."""
+    numbers = [k for k, kind in enumerate(run.kinds) if kind in kinds]
+    if not numbers:
+        return np.array([], np.int64)
+    send, target = int(run.copies.send[copy]), int(run.copies.target[copy])
+    rows = run.rows
+    hits = np.flatnonzero(
+        np.isin(rows.kind, numbers)
+        & (rows.origin == rows.origin[send])
+        & (rows.mid == rows.mid[send])
+    )
+    return np.array(
+        [r for r in hits.tolist() if target in rows.peers[rows.first[r] : rows.first[r + 1]]],
+        np.int64,
+    )
+
+
+def _repeated(run: RunData, copy: int, left: int, came: int) -> str:
+    """Return how often a copy was lost and sent again on its way, in words."""
+    again = [r for r in _about(run, copy, ("retransmit",)).tolist() if left < r < came]
+    lost = [r for r in _about(run, copy, ("drop",)).tolist() if r < came]
+    if not again and not lost:
+        return ""
+    times = {0: "never", 1: "once", 2: "twice"}
+    gone = times.get(len(lost), f"{len(lost)} times")
+    repeated = times.get(len(again), f"{len(again)} times")
+    return f"On the way it was lost {gone}, and sent again {repeated}."
+
+
+def _lost(run: RunData, copy: int) -> str:
+    lost = _about(run, copy, ("drop",))
+    return (
+        f"The network lost it {len(lost)} times."
+        if len(lost) > 1
+        else ("The network lost it." if len(lost) else "")
+    )
+
+
+def _frozen(run: RunData, copy: int, begin: int, end: int) -> list[str]:
+    """Return the faults that struck one of its ends while the copy was under way."""
+    numbers = [k for k, kind in enumerate(run.kinds) if kind.startswith("fault_")]
+    if not numbers:
+        return []
+    ends = (int(run.copies.source[copy]), int(run.copies.target[copy]))
+    hits = np.flatnonzero(np.isin(run.rows.kind, numbers) & np.isin(run.rows.process, ends))
+    hits = hits[hits >= begin]
+    if end >= 0:
+        hits = hits[hits <= end]
+    sentences = []
+    for row in hits.tolist()[:4]:
+        kind = run.kinds[int(run.rows.kind[row])].removeprefix("fault_").replace("_", " ")
+        who = run.shown[int(run.rows.process[row])]
+        sentences.append(f"Meanwhile a fault struck {who}: {kind}.")
+    return sentences
+
+
+assert (SENT, DELIVERED) == (0, 3)

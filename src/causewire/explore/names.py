@@ -1,0 +1,44 @@
+"""Names of processes and runs as people can read them safely.
+
+A trace may come from anywhere, so a name can hold markup, control characters,
+characters that reverse the direction of text, or a megabyte of anything. The
+explorer shows names only through `shown`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["LONGEST", "natural", "shown"]
+
+LONGEST = 48
+"""Characters of a name that are shown; the rest is cut off."""
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
+"""Unicode categories that would not show, or would change how other text shows."""
+
+
+def shown(name: str) -> str:
+    """Return a name as visible text of at most `LONGEST` characters.
+
+    Characters that cannot be seen are written as escapes. A long name keeps its
+    beginning and its end, because generated names often differ only there.
+    """
+    half = LONGEST // 2
+    if len(name) > LONGEST:
+        return _escaped(name[:half])[:half] + "…" + _escaped(name[1 - half :])[1 - half :]
+    text = _escaped(name)
+    if len(text) > LONGEST:
+        text = text[:half] + "…" + text[1 - half :]
+    return text or "(no name)"
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _INVISIBLE else c for c in text)
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a key that sorts p2 before p10."""
+    parts = re.split(r"([0-9]{1,18})", name[:200])
+    return tuple((0, int(p), "") if p.isdecimal() and p.isascii() else (1, 0, p) for p in parts)

@@ -1,0 +1,414 @@
+// Draws the diagram on anything that takes the calls of a canvas: a canvas, or svg.js.
+
+import { ticks } from "./units.js";
+
+export const TOP = 30;   // room for the axis
+
+// Marks of events, as window.py numbers them.
+const SEND = 0, RELEASE = 1, RECEIVE = 2, DELIVER = 3, CONTROL = 4, CONTROL_IN = 5, FAULT = 6, DROP = 8;
+
+const OUT = 0, PAST = 1, FUTURE = 2, CHOSEN = 3;
+
+// Where a copy stands to what is selected: its prefix and suffix of each process tell.
+function standing(scene, from, sendPlace, to, deliverPlace, copy) {
+  const s = scene.selection;
+  if (!s) return PAST;
+  if (copy === s.copy || scene.chain?.has(copy)) return CHOSEN;
+  if (deliverPlace >= 0 && deliverPlace < s.past[to]) return PAST;
+  if (sendPlace >= s.future[from]) return FUTURE;
+  return OUT;
+}
+
+function eventStanding(scene, process, place, row) {
+  const s = scene.selection;
+  if (!s) return PAST;
+  if (row === s.row) return CHOSEN;
+  if (place < s.past[process]) return PAST;
+  if (place >= s.future[process]) return FUTURE;
+  return OUT;
+}
+
+export function draw(c, scene) {
+  const { width, height, gutter, palette: p } = scene;
+  c.globalAlpha = 1;
+  c.fillStyle = p.paper;
+  c.fillRect(0, 0, width, height);
+  drawGrid(c, scene);
+  c.save();
+  c.beginPath();
+  c.rect(gutter, TOP, width - gutter, height - TOP);
+  c.clip();
+  drawLanes(c, scene);
+  drawFaults(c, scene);
+  const data = scene.data;
+  if (data) {
+    if (data.exact) drawHolds(c, scene, data);
+    else scene.drawDensity?.(c, scene, data);
+    drawArrows(c, scene, data);
+    if (data.exact) drawEvents(c, scene, data);
+  }
+  drawWaits(c, scene);
+  drawChosen(c, scene);
+  drawCursor(c, scene);
+  c.restore();
+  drawNames(c, scene);
+}
+
+function drawGrid(c, scene) {
+  const { width, height, gutter, view, palette: p, x } = scene;
+  c.strokeStyle = p.grid;
+  c.lineWidth = 1;
+  c.beginPath();
+  const marks = ticks(view.low, view.high, width - gutter, 110, scene.timed);
+  for (const mark of marks) {
+    const at = Math.round(x(mark.x)) + 0.5;
+    if (at < gutter) continue;
+    c.moveTo(at, TOP);
+    c.lineTo(at, height);
+  }
+  c.stroke();
+  c.fillStyle = p.quiet;
+  c.font = scene.font(11);
+  c.textAlign = "center";
+  c.textBaseline = "middle";
+  for (const mark of marks) {
+    const at = x(mark.x);
+    if (at > gutter + 18 && at < width - 24) c.fillText(mark.label, at, TOP / 2);
+  }
+  if (!scene.timed) {
+    c.textAlign = "left";
+    c.fillText("row", 10, TOP / 2);
+  }
+}
+
+function drawLanes(c, scene) {
+  const { width, gutter, palette: p, y, view, x } = scene;
+  const s = scene.selection;
+  c.lineWidth = 1;
+  for (const process of view.lanes) {
+    const at = Math.round(y(process)) + 0.5;
+    if (at < TOP - 40 || at > scene.height + 40) continue;
+    if (s) {
+      const half = Math.min(scene.lane * 0.36, 14);
+      const past = s.past_x[process], future = s.future_x[process];
+      c.globalAlpha = p.dark ? 0.3 : 0.16;
+      if (past !== null) {
+        c.fillStyle = p.past;
+        const from = Math.max(gutter, x(0));
+        c.fillRect(from, at - half, Math.max(0, x(past) - from), 2 * half);
+      }
+      if (future !== null) {
+        c.fillStyle = p.future;
+        const from = Math.max(gutter, x(future));
+        c.fillRect(from, at - half, Math.max(0, Math.min(width, x(view.end)) - from), 2 * half);
+      }
+      c.globalAlpha = 1;
+    }
+    c.strokeStyle = p.line;
+    c.beginPath();
+    c.moveTo(gutter, at);
+    c.lineTo(width, at);
+    c.stroke();
+  }
+}
+
+function drawFaults(c, scene) {
+  const { palette: p, x, height, gutter, width } = scene;
+  const seen = new Set();
+  for (const fault of scene.faults) {
+    const at = x(fault.x);
+    if (at < gutter || at > width) continue;
+    const key = `${Math.round(at / 12)}|${fault.kind}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    c.strokeStyle = p.fault;
+    c.setLineDash([3, 3]);
+    c.lineWidth = 1.5;
+    c.beginPath();
+    c.moveTo(at, TOP);
+    c.lineTo(at, height);
+    c.stroke();
+    c.setLineDash([]);
+    c.fillStyle = p.fault;
+    c.font = scene.font(11, true);
+    c.textAlign = "left";
+    c.textBaseline = "top";
+    c.fillText(fault.kind.replaceAll("_", " "), at + 4, TOP + 2);
+  }
+}
+
+// Times that messages spend in a send buffer (above the line) or a receive buffer (below it).
+function drawHolds(c, scene, data) {
+  const { palette: p, x, y, lane } = scene;
+  const thick = Math.min(7, lane * 0.2);
+  for (const [begin, end, process, colour, above] of [
+    [data.copy_send, data.copy_release, data.copy_from, p.sender, true],
+    [data.copy_receive, data.copy_deliver, data.copy_to, p.receiver, false],
+  ]) {
+    c.fillStyle = colour;
+    for (let k = 0; k < data.copy.length; k += 1) {
+      let to = end[k];
+      if (Number.isNaN(begin[k])) continue;
+      if (Number.isNaN(to)) {
+        const gone = above && (!Number.isNaN(data.copy_receive[k]) || !Number.isNaN(data.copy_deliver[k]) || !scene.releases);
+        if (gone) continue;
+        to = scene.view.end;
+      }
+      const a = x(begin[k]), b = x(to);
+      const at = y(process[k]);
+      if (b - a < 0.7 || at === null || b < scene.gutter || a > scene.width) continue;
+      const stand = standing(scene, data.copy_from[k], data.copy_send_place[k], data.copy_to[k], data.copy_deliver_place[k], data.copy[k]);
+      c.globalAlpha = scene.selection ? (stand === CHOSEN ? 1 : stand === OUT ? 0.08 : 0.45) : 0.5;
+      c.fillRect(a, above ? at - thick - 1 : at + 1, b - a, thick);
+    }
+  }
+  c.globalAlpha = 1;
+}
+
+function ends(scene, data, k) {
+  const { x, y } = scene;
+  const left = Number.isNaN(data.copy_release[k]) ? data.copy_send[k] : data.copy_release[k];
+  let came = Number.isNaN(data.copy_receive[k]) ? data.copy_deliver[k] : data.copy_receive[k];
+  const lost = Number.isNaN(came);
+  if (lost) came = left;
+  return [x(left), y(data.copy_from[k]), x(came), y(data.copy_to[k]), lost];
+}
+
+export function arrowEnds(scene, data, k) {
+  let [x1, y1, x2, y2, lost] = ends(scene, data, k);
+  if (y1 === null && y2 === null) return null;
+  const reach = scene.lane * 0.4;
+  const down = data.copy_to[k] > data.copy_from[k] ? 1 : -1;
+  if (lost && y1 === null) return null;
+  if (lost) { x2 = x1 + 16; y2 = y1 + (y2 === null ? down : Math.sign(y2 - y1) || 1) * reach; }
+  else if (y1 === null) { y1 = y2 - down * reach; x1 = x2 - Math.min(reach, x2 - x1); }
+  else if (y2 === null) { y2 = y1 + down * reach; x2 = x1 + Math.min(reach, x2 - x1); }
+  return [x1, y1, x2, y2, lost];
+}
+
+function drawArrows(c, scene, data) {
+  const { palette: p, width, gutter } = scene;
+  const some = data.drawn < data.messages;
+  const groups = [[], [], [], []];
+  for (let k = 0; k < data.copy.length; k += 1) {
+    const at = arrowEnds(scene, data, k);
+    if (!at || Math.max(at[0], at[2]) < gutter || Math.min(at[0], at[2]) > width) continue;
+    const stand = standing(scene, data.copy_from[k], data.copy_send_place[k], data.copy_to[k], data.copy_deliver_place[k], data.copy[k]);
+    at.push(k);
+    groups[stand].push(at);
+  }
+  const inView = groups.reduce((sum, group) => sum + group.length, 0);
+  const heads = inView < 1500;
+  const faint = some ? 0.22 : inView > 2500 ? 0.3 : inView > 800 ? 0.5 : 0.8;
+  const none = !scene.selection;
+  drawGroup(c, groups[OUT], p.message, none ? faint : faint * 0.22, 1, heads && none);
+  drawGroup(c, groups[PAST], none ? p.message : p.past, none ? faint : Math.max(0.5, faint), 1.1, heads);
+  drawGroup(c, groups[FUTURE], p.future, Math.max(0.5, faint), 1.1, heads);
+  drawGroup(c, groups[CHOSEN], p.chosen, 1, 2.6, true);
+  c.globalAlpha = 1;
+  if (data.exact && inView <= 60) drawLabels(c, scene, data, groups);
+}
+
+function drawGroup(c, arrows, colour, alpha, thick, heads) {
+  if (!arrows.length) return;
+  c.globalAlpha = alpha;
+  c.strokeStyle = colour;
+  c.fillStyle = colour;
+  c.lineWidth = thick;
+  c.beginPath();
+  for (const [x1, y1, x2, y2] of arrows) {
+    c.moveTo(x1, y1);
+    c.lineTo(x2, y2);
+  }
+  c.stroke();
+  if (!heads) return;
+  c.beginPath();
+  const size = 4 + 1.5 * thick;
+  for (const [x1, y1, x2, y2, lost] of arrows) {
+    const dx = x2 - x1, dy = y2 - y1;
+    const length = Math.hypot(dx, dy);
+    if (length < 12) continue;
+    const ux = dx / length, uy = dy / length;
+    if (lost) {
+      for (const sign of [1, -1]) {
+        c.moveTo(x2 - 4, y2 - 4 * sign);
+        c.lineTo(x2 + 4, y2 + 4 * sign);
+        c.lineTo(x2 + 3, y2 + 4 * sign);
+        c.lineTo(x2 - 5, y2 - 4 * sign);
+      }
+      continue;
+    }
+    const tx = x2 - 4 * ux, ty = y2 - 4 * uy;
+    c.moveTo(tx, ty);
+    c.lineTo(tx - size * ux - size * 0.42 * uy, ty - size * uy + size * 0.42 * ux);
+    c.lineTo(tx - size * ux + size * 0.42 * uy, ty - size * uy - size * 0.42 * ux);
+    c.closePath();
+  }
+  c.fill();
+}
+
+function drawLabels(c, scene, data, groups) {
+  c.font = scene.font(11);
+  c.textAlign = "center";
+  c.textBaseline = "middle";
+  const { palette: p } = scene;
+  const taken = [];
+  for (const group of [CHOSEN, PAST, FUTURE, OUT]) {
+    if (group === OUT && scene.selection) continue;
+    for (const [x1, y1, x2, y2, , k] of groups[group]) {
+      if (Math.abs(y2 - y1) < 26 && Math.abs(x2 - x1) < 60) continue;
+      const text = scene.names[data.copy_from[k]].length > 14 ? "" : `${scene.names[data.copy_from[k]]}:${data.copy_mid[k]}`;
+      if (!text) continue;
+      const at = [x1 + 0.5 * (x2 - x1), y1 + 0.5 * (y2 - y1)];
+      const wide = c.measureText(text).width / 2 + 4;
+      if (taken.some(([a, b, w]) => Math.abs(a - at[0]) < w + wide && Math.abs(b - at[1]) < 14)) continue;
+      taken.push([...at, wide]);
+      c.globalAlpha = 0.85;
+      c.fillStyle = p.paper;
+      c.fillRect(at[0] - wide, at[1] - 7, 2 * wide, 14);
+      c.globalAlpha = 1;
+      c.fillStyle = group === CHOSEN ? p.chosen : p.ink;
+      c.fillText(text, ...at);
+    }
+  }
+}
+
+function drawEvents(c, scene, data) {
+  const { palette: p, x, y, gutter, width, lane } = scene;
+  const n = data.event_x.length;
+  const perLane = n / Math.max(1, scene.view.lanes.length) / Math.max(1, (data.high - data.low) / scene.view.width);
+  const room = (width - gutter) / Math.max(1, perLane);
+  const size = Math.max(1.1, Math.min(4.2, room * 0.55, lane * 0.16));
+  const fine = size >= 2.4;
+  const groups = new Map();
+  for (let k = 0; k < n; k += 1) {
+    const at = x(data.event_x[k]);
+    if (at < gutter - 5 || at > width + 5) continue;
+    const line = y(data.event_process[k]);
+    if (line === null) continue;
+    const stand = eventStanding(scene, data.event_process[k], data.event_place[k], data.event_row[k]);
+    const mark = data.event_mark[k];
+    const key = stand * 16 + mark;
+    let group = groups.get(key);
+    if (!group) groups.set(key, group = []);
+    group.push(at, line);
+  }
+  for (const [key, places] of [...groups].sort((a, b) => a[0] - b[0])) {
+    const mark = key & 15, stand = key >> 4;
+    const colours = [p.quiet, scene.selection ? p.past : p.ink, p.future, p.chosen];
+    drawMarks(c, mark, places, size, fine, stand === OUT ? 0.35 : 1, colours[stand], p);
+  }
+  c.globalAlpha = 1;
+}
+
+function drawMarks(c, mark, places, size, fine, alpha, colour, p) {
+  c.globalAlpha = alpha;
+  c.lineWidth = 1.3;
+  c.strokeStyle = colour;
+  c.fillStyle = colour;
+  const half = size * 0.92;
+  c.beginPath();
+  for (let k = 0; k < places.length; k += 2) {
+    const at = places[k], line = places[k + 1];
+    if (mark === SEND && fine) { c.moveTo(at + size, line); c.arc(at, line, size, 0, 7); }
+    else if (mark === RELEASE && fine) { c.moveTo(at + size * 0.45, line); c.arc(at, line, size * 0.45, 0, 7); }
+    else if (mark === RECEIVE && fine) c.rect(at - half, line - half, 2 * half, 2 * half);
+    else if (mark === DELIVER && fine) c.rect(at - half * 0.5, line - half * 0.5, half, half);
+    else if (mark === CONTROL || mark === CONTROL_IN) { if (fine) c.rect(at - 0.6, line - (mark === CONTROL ? 3.5 : 0), 1.2, 3.5); }
+    else if (mark === FAULT) c.rect(at - 2, line - 7, 4, 14);
+    else if (mark === DROP) { c.moveTo(at - 3, line - 3); c.lineTo(at + 3, line + 3); c.moveTo(at - 3, line + 3); c.lineTo(at + 3, line - 3); }
+    else c.rect(at - size * 0.5, line - size, size, 2 * size);
+  }
+  if (mark === CONTROL || mark === CONTROL_IN) { c.fillStyle = p.control; c.fill(); }
+  else if (mark === FAULT) { c.fillStyle = p.fault; c.fill(); }
+  else if (mark === DROP) c.stroke();
+  else if ((mark === SEND || mark === RECEIVE) && fine) { c.fillStyle = p.paper; c.fill(); c.stroke(); }
+  else c.fill();
+}
+
+// What held the selected message back: where it waited, and what ended the wait.
+function drawWaits(c, scene) {
+  const { palette: p, x, y, lane } = scene;
+  for (const wait of scene.selection?.waits ?? []) {
+    const at = y(wait.process);
+    if (at === null) continue;
+    const colour = wait.held_at === "sender" ? p.sender : p.receiver;
+    const thick = Math.min(9, lane * 0.26);
+    c.globalAlpha = 1;
+    c.fillStyle = colour;
+    c.fillRect(x(wait.from), wait.held_at === "sender" ? at - thick - 1 : at + 1, Math.max(2, x(wait.to) - x(wait.from)), thick);
+    if (wait.cause !== null && y(wait.cause_process) !== null) {
+      c.strokeStyle = colour;
+      c.lineWidth = 2.5;
+      c.beginPath();
+      c.arc(x(wait.cause_x), y(wait.cause_process), 8, 0, 7);
+      c.stroke();
+    }
+  }
+}
+
+function drawChosen(c, scene) {
+  const { palette: p, x, y } = scene;
+  for (const [mark, colour] of [[scene.second, p.violation], [scene.selection, p.chosen]]) {
+    const at = mark && y(mark.process);
+    if (!mark || at === null) continue;
+    c.strokeStyle = colour;
+    c.lineWidth = 2.5;
+    c.beginPath();
+    c.arc(x(mark.x), at, 7.5, 0, 7);
+    c.stroke();
+  }
+  if (!scene.arrows?.length) return;
+  drawGroup(
+    c,
+    scene.arrows.map((a) => [x(a.send), y(a.from) ?? 0, x(a.deliver), y(a.to) ?? 0, false]).filter((a) => a[1] && a[3]),
+    p.violation, 1, 2.4, true,
+  );
+}
+
+function drawCursor(c, scene) {
+  if (scene.step === null || scene.step === undefined) return;
+  const { palette: p, x, height } = scene;
+  c.strokeStyle = p.chosen;
+  c.lineWidth = 1.5;
+  c.setLineDash([5, 4]);
+  c.beginPath();
+  c.moveTo(x(scene.step.x), TOP);
+  c.lineTo(x(scene.step.x), height);
+  c.stroke();
+  c.setLineDash([]);
+}
+
+function drawNames(c, scene) {
+  const { palette: p, gutter, y, height, view, lane } = scene;
+  c.fillStyle = p.panel;
+  c.fillRect(0, TOP, gutter, height - TOP);
+  c.textBaseline = "middle";
+  c.textAlign = "right";
+  const small = lane < 14;
+  let last = -100;
+  for (const process of view.lanes) {
+    const at = y(process);
+    if (at < TOP - 8 || at > height + 8 || at - last < 10) continue;
+    last = at;
+    const chosen = process === scene.selection?.process || process === scene.lane_focus;
+    c.font = scene.font(small ? 10 : 12, true);
+    c.fillStyle = chosen ? p.chosen : p.ink;
+    c.fillText(scene.fitted(c, scene.names[process], gutter - 14), gutter - 8, at);
+    const state = scene.step?.state?.[process];
+    if (state && lane >= 30) {
+      c.font = scene.font(10);
+      c.fillStyle = p.quiet;
+      c.fillText(scene.fitted(c, stateWords(state), gutter - 14), gutter - 8, at + 13);
+    }
+  }
+  c.fillStyle = p.paper;
+  c.fillRect(0, 0, gutter, TOP);
+}
+
+function stateWords(state) {
+  const words = [];
+  if (state.unsent.length) words.push(`holds ${state.unsent.join(" ")}`);
+  if (state.held.length) words.push(`keeps ${state.held.join(" ")}`);
+  return words.join(", ");
+}

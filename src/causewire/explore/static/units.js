@@ -1,0 +1,38 @@
+// Times and counts in words, and where to put the ticks of an axis.
+
+const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+
+export function duration(ns, digits = 3) {
+  const size = Math.abs(ns);
+  for (const [unit, name] of UNITS) {
+    if (size >= unit) {
+      const value = ns / unit;
+      const text = Math.abs(value) >= 999.5 ? value.toFixed(0) : value.toPrecision(digits);
+      return `${text.includes("e") ? Number(text) : text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")} ${name}`;
+    }
+  }
+  return "0 s";
+}
+
+export function count(number, one, many = `${one}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+}
+
+// Round places between low and high, about one for each `pixels` of the width.
+export function ticks(low, high, width, pixels, timed) {
+  const rough = (high - low) / Math.max(1, width / pixels);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  let step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  if (!timed) step = Math.max(1, step);
+  const [unit, name] = timed ? UNITS.find(([size]) => step >= size * 0.999) ?? [1, "ns"] : [1, ""];
+  // Large numbers with the unit of the step would be long: seconds with decimals read better.
+  const big = timed && Math.abs(high) / unit >= 1e5;
+  const [shownUnit, shownName] = big ? UNITS.find(([size]) => Math.abs(high) >= size) : [unit, name];
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step / shownUnit) - 1e-9));
+  const result = [];
+  for (let k = Math.ceil(low / step); k * step <= high; k += 1) {
+    const label = `${(k * step / shownUnit).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}${shownName ? ` ${shownName}` : ""}`;
+    result.push({ x: k * step, label });
+  }
+  return result;
+}
