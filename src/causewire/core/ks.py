@@ -104,7 +104,7 @@ from .endpoint import (
 )
 from .held import HoldingBuffer, Need
 
-__all__ = ["AllBut", "Ks", "KsMessage"]
+__all__ = ["AllBut", "Ks", "KsMessage", "Need"]
 
 _new = tuple.__new__
 

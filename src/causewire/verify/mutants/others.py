@@ -8,8 +8,7 @@ from ...core import rst
 from ...core.bss import Bss
 from ...core.cykas import Ack, Cykas, CykasAsPrinted, Yct
 from ...core.endpoint import Packet
-from ...core.held import Need
-from ...core.ks import Ks
+from ...core.ks import Ks, Need
 from ...core.mf import Mf
 from ...core.newtop import Newtop
 from ...core.pak import Pak, PakCredit, PakNak
