@@ -32,6 +32,9 @@ PUBLIC: dict[str, str] = {
     "causewire.protocols": """
         Protocol create describe names register
     """,
+    "causewire.explore": """
+        Api Dataset ExploreServer explore
+    """,
     "causewire.durations": """
         DurationError UNITS format_duration parse_duration
     """,
