@@ -184,12 +184,10 @@ def test_an_error_names_the_command(here: Path, causewire: CommandLine) -> None:
     )
 
 
-def test_benchmarks_need_a_checkout(
+def test_an_installation_without_benchmarks_says_so(
     here: Path, causewire: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench, "__file__", str(here / "a" / "b" / "c" / "bench.py"))
     status, out, err = causewire("bench")
     assert (status, out) == (2, "")
-    assert err == (
-        "causewire bench: there are no benchmarks here: they come with a checkout of causewire\n"
-    )
+    assert err == "causewire bench: this installation has no benchmarks\n"

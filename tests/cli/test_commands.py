@@ -317,17 +317,23 @@ def test_bench_runs_the_programs_of_a_checkout(
         "import argparse\np = argparse.ArgumentParser()\n"
         "p.add_argument('--json', action='store_true')\np.parse_args()\nprint('{\"ratio\": 2.0}')\n"
     )
-    (programs / "soak.py").write_text("raise SystemExit(3)\n")
+    (programs / "failing.py").write_text("raise SystemExit(3)\n")
+    (programs / "alien.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.setitem(bench.NEEDS, "alien", ("no_such_package",))
     status, out, err = causewire("bench", "--json")
-    assert (status, err) == (0, "")
+    assert (status, err) == (1, "causewire bench: failing failed\n")
     results = json.loads(out)["benchmarks"]
+    assert results["alien"] == {"status": 0, "skipped": "needs no_such_package"}
+    refused = causewire("bench", "alien")
+    assert refused.status == 2
+    assert 'alien needs no_such_package: pip install "causewire[bench]"' in refused.err
     assert results["plain"]["output"] == ["x fifo 1.5"]
     assert results["json_too"]["result"] == {"ratio": 2.0}
-    assert list(results) == ["json_too", "plain"]
-    status, out, err = causewire("bench", "plain", "soak")
+    assert list(results) == ["alien", "failing", "json_too", "plain"]
+    status, out, err = causewire("bench", "plain", "failing")
     assert status == 1
     assert "== plain\nx fifo 1.5\n" in out
-    assert err == "causewire bench: soak failed\n"
+    assert err == "causewire bench: failing failed\n"
 
 
 def test_bench_knows_its_own() -> None:

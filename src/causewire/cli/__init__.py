@@ -40,7 +40,7 @@ COMMANDS = {
     "report": "tables and figures of a sweep, and a page that shows them",
     "verify": "model-check a protocol within bounds: all orders, all workloads",
     "node": "send and receive messages in causal order over UDP",
-    "bench": "run the benchmarks of a checkout",
+    "bench": "run the benchmarks",
 }
 
 _EXTRAS = {

@@ -1,8 +1,8 @@
-"""`causewire bench`: the programs of `benchmarks/`, one after the other.
+"""`causewire bench`: run the benchmark programs, one after the other.
 
-Each is a program of its own that prints ratios against a peer measured in the
-same run; here they are found and started. Campaigns, which take hours if they
-are let, run only when they are named.
+Each benchmark is a program that prints ratios against something else measured in
+the same run. The programs come with the package; in a checkout they are those of
+the directory `benchmarks/`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,31 @@ from .output import print_json
 
 __all__ = ["configure", "run"]
 
-_CAMPAIGNS = ("check_fuzz", "soak")
+NEEDS = {
+    "check": ("numpy", "pyarrow"),
+    "node": ("zmq", "cryptography"),
+    "pipeline": ("numpy", "pyspark"),
+    "scan": ("pyspark",),
+    "sim": ("simpy",),
+    "sweep": ("pyspark",),
+}
+"""Packages that a benchmark needs besides Causewire."""
 
 _EPILOG = """\
 examples:
   causewire bench                  (all, which takes minutes)
   causewire bench check sim
 
-Needs a checkout, as an installed package has no benchmarks. The exit status is 0, or 1 if a
+Benchmarks compare Causewire with other packages: pip install "causewire[bench]" installs them.
+Without NAME, benchmarks whose packages are missing are skipped. The exit status is 0, or 1 if a
 program fails.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which; default: all")
-    parser.add_argument("--list", action="store_true", help="only tell which there are")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which benchmarks; default: all")
+    parser.add_argument("--list", action="store_true", help="only print the names of benchmarks")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -44,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
     unknown = [name for name in args.names if name not in programs]
     if unknown:
         raise CommandError(f"no benchmark {unknown[0]!r}; there are {', '.join(programs)}")
-    chosen = args.names or [name for name in programs if name not in _CAMPAIGNS]
     if args.list:
         if args.json:
             print_json({"benchmarks": list(programs)})
@@ -52,9 +61,17 @@ def run(args: argparse.Namespace) -> int:
             print("\n".join(programs))
         return 0
     results: dict[str, Any] = {}
-    for name in chosen:
+    for name in args.names or programs:
+        missing = [package for package in NEEDS.get(name, ()) if find_spec(package) is None]
+        if missing and args.names:
+            raise CommandError(f'{name} needs {missing[0]}: pip install "causewire[bench]"')
         if not args.json:
             print(f"== {name}", flush=True)
+        if missing:
+            results[name] = {"status": 0, "skipped": f"needs {missing[0]}"}
+            if not args.json:
+                print(f"skipped: needs {missing[0]}")
+            continue
         results[name] = _measure(programs[name], quiet=args.json)
     if args.json:
         print_json({"benchmarks": results})
@@ -65,16 +82,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _programs() -> dict[str, Path]:
-    """The benchmarks of the checkout that this package is run from."""
-    directory = Path(__file__).resolve().parents[3] / "benchmarks"
-    if not directory.is_dir():
-        raise CommandError("there are no benchmarks here: they come with a checkout of causewire")
-    found = sorted(directory.glob("*.py"))
-    return {path.stem: path for path in found if not path.stem.startswith("_")}
+    """Return the benchmark programs by name."""
+    package = Path(__file__).resolve().parents[1]
+    for directory in (package / "_benchmarks", package.parents[1] / "benchmarks"):
+        if directory.is_dir():
+            found = sorted(directory.glob("*.py"))
+            return {path.stem: path for path in found if not path.stem.startswith("_")}
+    raise CommandError("this installation has no benchmarks")
 
 
 def _measure(program: Path, *, quiet: bool) -> dict[str, Any]:
-    """Run one; its output is shown, or kept. One that has --json gives its own object."""
+    """Run one program; show its output, or return it (as its own JSON object, if it has one)."""
     command = [sys.executable, str(program)]
     begun = time.monotonic()
     if not quiet:

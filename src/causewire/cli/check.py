@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..check import Report, check
 from ..trace import Trace, TraceError, open_trace
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
 from .traces import add_trace_arguments, is_shiviz, open_traces
+
+if TYPE_CHECKING:
+    from ..check import Report
 
 __all__ = ["configure", "run"]
 
@@ -70,6 +73,8 @@ def _check(trace: Trace, args: argparse.Namespace) -> Report:
         return _on_spark(args)
     if args.master is not None:
         raise CommandError("--master is for --engine spark")
+    from ..check import check
+
     with Progress("checking") as progress:
         return check(
             trace,

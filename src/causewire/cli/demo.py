@@ -7,16 +7,19 @@ import asyncio
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.endpoint import LocalProtocolError
-from ..demo import page, stage
-from ..demo.judge import Judgement, judge_here, judge_on_spark
 from ..protocols import describe
 from ..report.page import whole
 from ..report.plan import ReportError
 from .errors import CommandError
 from .output import print_json, table
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..demo.judge import Judgement
+    from ..demo.stage import DemoNetwork, Performance
 
 __all__ = ["configure", "run"]
 
@@ -42,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--out", default="causewire-demo", metavar="DIR", help="default: %(default)s")
     add("--protocol", default="csps", metavar="P", help="beside fifo; default: %(default)s")
     add("--conversations", type=int, default=20, metavar="N", help="that each of the five opens")
-    add("--loss", type=float, default=stage.Network().loss, metavar="p", help="of datagrams")
+    add("--loss", type=float, default=0.05, metavar="p", help="of datagrams; default: %(default)s")
     add("--seed", type=int, default=1, metavar="S", help="of what is said, and of the network")
     add(
         "--engine",
@@ -55,14 +58,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..demo import page, stage
+
     _look_at(args)
-    network = stage.Network(loss=args.loss)
+    network = stage.DemoNetwork(loss=args.loss)
     out = Path(args.out)
     try:
         with whole(out) as place:
             if not args.json:
                 print(textwrap.fill(page.introduction(network), 88), flush=True)
-            performances = [_perform(name, place, args) for name in ("fifo", args.protocol)]
+            performances = [
+                _perform(name, place, network, args) for name in ("fifo", args.protocol)
+            ]
             judgements, checked_by = _judge([p.traces for p in performances], args)
             runs = list(zip(performances, judgements, strict=True))
             story = page.write_page(place, runs, network, checked_by)
@@ -102,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _look_at(args: argparse.Namespace) -> None:
-    """Everything that could be wrong with the arguments, before anything is started."""
+    """Refuse bad arguments, before anything is started."""
     try:
         able = describe(args.protocol)
     except LocalProtocolError as error:
@@ -119,7 +126,11 @@ def _look_at(args: argparse.Namespace) -> None:
         raise CommandError("--master is for --engine spark")
 
 
-def _perform(protocol: str, place: Path, args: argparse.Namespace) -> stage.Performance:
+def _perform(
+    protocol: str, place: Path, network: DemoNetwork, args: argparse.Namespace
+) -> Performance:
+    from ..demo import stage
+
     traces = place / protocol
     traces.mkdir()
     with Progress(f"they talk under {protocol}") as progress:
@@ -129,7 +140,7 @@ def _perform(protocol: str, place: Path, args: argparse.Namespace) -> stage.Perf
                 traces,
                 conversations=args.conversations,
                 pause=PAUSE,
-                network=stage.Network(loss=args.loss),
+                network=network,
                 seed=args.seed,
                 progress=lambda done, total: progress.of(done, total, "deliveries"),
             )
@@ -137,7 +148,9 @@ def _perform(protocol: str, place: Path, args: argparse.Namespace) -> stage.Perf
 
 
 def _judge(folders: list[Path], args: argparse.Namespace) -> tuple[list[Judgement], str]:
-    """The judgements, and by whom."""
+    """Return the judgements, and where they were made."""
+    from ..demo.judge import judge_here, judge_on_spark
+
     if args.engine == "local":
         return [judge_here(folder) for folder in folders], "in this process"
     if args.engine == "auto" and args.master is None and find_spec("pyspark") is None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..check import Report, check
-from ..report.checks import report_check
 from ..report.plan import ReportError
-from ..report.sweeps import is_sweep, report_sweep
 from ..trace import TraceError, open_trace
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..check import Report
 
 __all__ = ["configure", "run"]
 
@@ -43,6 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..report.sweeps import is_sweep
+
     path = Path(args.directory)
     try:
         if not path.exists():
@@ -57,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
 def _sweep(path: Path, args: argparse.Namespace) -> int:
     if args.master is not None:
         raise CommandError("--master is for the check of a trace")
+    from ..report.sweeps import report_sweep
+
     told = report_sweep(path, Path(args.out) if args.out else path / "report")
     if args.json:
         print_json({**told._asdict(), "page": str(told.page)})
@@ -67,6 +71,9 @@ def _sweep(path: Path, args: argparse.Namespace) -> int:
 
 
 def _trace(path: Path, args: argparse.Namespace) -> int:
+    from ..check import check
+    from ..report.checks import report_check
+
     beside = path / "report" if path.is_dir() else path.with_name(f"{path.stem}-report")
     trace = open_trace(path)
     rows: list[dict[str, Any]] = []

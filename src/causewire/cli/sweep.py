@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from ..pipeline import PipelineError, session
-from ..pipeline.sweep import Sweep, finished, read_experiment, sweep
 from .errors import CommandError
 from .output import count, duration, print_json
+
+if TYPE_CHECKING:
+    from ..pipeline.sweep import Sweep
 
 __all__ = ["configure", "run"]
 
@@ -36,6 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..pipeline import PipelineError, session
+    from ..pipeline.sweep import finished, read_experiment, sweep
+
     try:
         experiment = read_experiment(args.experiment)
         told = finished(experiment, args.out, args.traces)

@@ -8,14 +8,14 @@ import signal
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..pipeline import PipelineError, session
-from ..pipeline.errors import reason
-from ..pipeline.watch import WatchSettings, watch
 from .errors import CommandError
 from .output import count, duration, print_json
 from .quantities import nanoseconds
+
+if TYPE_CHECKING:
+    from ..pipeline.watch import WatchSettings
 
 __all__ = ["configure", "run"]
 
@@ -50,6 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..pipeline import PipelineError
+    from ..pipeline.watch import WatchSettings
+
     if not os.path.isdir(args.directory):
         raise CommandError(f"{args.directory}: no such directory")
     window, every = nanoseconds(args.window, "--window"), nanoseconds(args.every, "--every")
@@ -87,6 +90,10 @@ def run(args: argparse.Namespace) -> int:
 def _follow(
     args: argparse.Namespace, out: Path, settings: WatchSettings, every: float, tell: Any
 ) -> None:
+    from ..pipeline import PipelineError, session
+    from ..pipeline.errors import reason
+    from ..pipeline.watch import watch
+
     with session(args.master) as spark:
         if sys.stderr.isatty():
             print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)

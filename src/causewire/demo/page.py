@@ -12,7 +12,7 @@ from ..report.page import page, paragraph, section
 from ..report.tables import html_table, significant
 from ..trace import open_trace
 from .judge import Judgement
-from .stage import Network, Performance
+from .stage import DemoNetwork, Performance
 from .telling import clearest, drawn, told
 
 __all__ = ["PRICE", "Told", "comparison", "introduction", "write_page"]
@@ -32,7 +32,7 @@ class Told(NamedTuple):
     lines: list[str]
 
 
-def introduction(network: Network) -> str:
+def introduction(network: DemoNetwork) -> str:
     """What is being done."""
     low, high = (1000 * seconds for seconds in network.delay)
     return (
@@ -69,7 +69,7 @@ def comparison(runs: Sequence[tuple[Performance, Judgement]]) -> list[list[str]]
 def write_page(
     folder: Path,
     runs: Sequence[tuple[Performance, Judgement]],
-    network: Network,
+    network: DemoNetwork,
     checked_by: str,
 ) -> Told | None:
     """Write index.html and its figures; returns the violation that it tells, if there is one."""

@@ -1,4 +1,4 @@
-"""Lets the friends talk over a bad network, and gathers what came of it."""
+"""Runs the chat over a bad network, and collects the results."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from ..core.errors import CausewireError
 from ..testing.cluster import Cluster
 from . import chat
 
-__all__ = ["Network", "Performance", "StageError", "perform"]
+__all__ = ["DemoNetwork", "Performance", "StageError", "perform"]
 
 PATIENCE = 120.0
-"""Seconds for a performance; it takes a few."""
+"""Seconds after which a chat is given up; it takes a few."""
 
-Message = tuple[str, int]
+MessageId = tuple[str, int]
+"""The sender of a message, and its number there."""
 
 
 class StageError(CausewireError):
-    """The friends could not talk, or not in time."""
+    """The chat could not be run, or did not end in time."""
 
 
-class Network(NamedTuple):
-    """What the proxy does to datagrams: shares, and seconds."""
+class DemoNetwork(NamedTuple):
+    """What the network between the friends does to datagrams.
+
+    The first three are probabilities; `delay` is the range of delays, in seconds.
+    """
 
     loss: float = 0.05
     duplicate: float = 0.03
@@ -35,26 +39,26 @@ class Network(NamedTuple):
 
 
 class Performance(NamedTuple):
-    """One evening under one protocol."""
+    """The results of one chat under one protocol."""
 
     protocol: str
     traces: Path
-    said: dict[Message, chat.Line]
+    said: dict[MessageId, chat.Line]
     lost: int
     """Datagrams that the network lost."""
     totals: Counter[str]
-    """The counters of all nodes, added up."""
+    """The sum of the counters of all nodes."""
     dropped: Counter[str]
     """Datagrams that nodes dropped, by reason."""
 
     @property
     def copies(self) -> int:
-        """Copies of datagrams that were recognised, and dropped."""
+        """The number of duplicate datagrams, which nodes recognised and dropped."""
         return self.dropped["copy"]
 
     @property
     def damaged(self) -> int:
-        """Datagrams dropped for another reason: damaged, nearly all; a few came too early."""
+        """The number of datagrams dropped for another reason; nearly all were damaged."""
         return self.dropped.total() - self.copies
 
 
@@ -64,11 +68,24 @@ async def perform(
     *,
     conversations: int,
     pause: float,
-    network: Network,
+    network: DemoNetwork,
     seed: int,
     progress: Callable[[int, int], None],
 ) -> Performance:
-    """Let each friend open so many conversations; `progress` is told of deliveries."""
+    """Run the chat, and return its results.
+
+    Args:
+        protocol: The name of the protocol.
+        traces: The directory for the traces, one file for each friend.
+        conversations: The number of conversations that each friend opens.
+        pause: The mean time between two of them, in seconds.
+        network: What the network does to datagrams.
+        seed: The seed of what is said, and of the network.
+        progress: Called with the number of deliveries so far and of all deliveries.
+
+    Raises:
+        StageError: A friend failed, or the chat did not end in time.
+    """
     each = {name: {"trace": str(traces / f"{name}.jsonl")} for name in chat.FRIENDS}
     cluster = Cluster(
         chat.FRIENDS,
@@ -103,7 +120,7 @@ async def perform(
 
 @asynccontextmanager
 async def _excuses() -> AsyncIterator[None]:
-    """Say what went wrong."""
+    """Turn the errors of a cluster into `StageError`."""
     try:
         yield
     except TimeoutError:
@@ -116,7 +133,7 @@ async def _excuses() -> AsyncIterator[None]:
 async def _until(
     cluster: Cluster, what: str, enough: int, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Wait until a count, added up over all friends, is reached."""
+    """Wait until a counter, summed over all friends, reaches a value."""
     total = 0
     while total < enough:
         total = sum([(await cluster.ask(name, "state"))[what] for name in cluster.names])
