@@ -71,6 +71,9 @@ docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "see out/site/index.html"
 
+measurements: $(STAMP)
+	$(BIN)/python -m campaigns.record
+
 bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/sim.py

@@ -1,0 +1,123 @@
+"""Run benchmarks and write what they print into docs/measurements, with date and machine.
+
+    python -m campaigns.record                run all, write all pages (an hour or more)
+    python -m campaigns.record core check     only these
+    python -m campaigns.record --list         show the pages and their commands
+
+Each page has one recorded block, which this program replaces. Text around the block is
+written by hand and stays. Run this on an idle machine: the pages are what readers quote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "measurements"
+
+COMMANDS: dict[str, list[str]] = {
+    "core": ["benchmarks/core.py --repetitions 12", "benchmarks/core.py --phases"],
+    "node": [
+        "benchmarks/node.py --repetitions 4",
+        "benchmarks/node.py --only distance --repetitions 3 --seconds 5",
+    ],
+    "simulator": ["benchmarks/sim.py"],
+    "check": ["benchmarks/check.py"],
+    "pipeline": ["benchmarks/pipeline.py", "benchmarks/scan.py", "-m campaigns.planted"],
+    "sweep": ["benchmarks/sweep.py"],
+    "verify": ["benchmarks/verify.py"],
+}
+"""The commands of each page, as arguments of `python`."""
+
+BEGIN = "<!-- recorded by campaigns/record.py: begin; what is written here is replaced -->"
+END = "<!-- recorded: end -->"
+BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+
+
+def machine() -> str:
+    """Return one line that describes this machine: processor, cores, system, Python."""
+    model = platform.processor() or platform.machine()
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        model = found[1].strip() if found else model
+    except OSError:
+        pass
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{model}, {cores} cores, {platform.system()}, {python}"
+
+
+def commit() -> str:
+    """Return the short name of the commit that is checked out, or "unknown"."""
+    asked = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    )
+    return asked.stdout.strip() or "unknown"
+
+
+def block(outputs: list[tuple[str, str]], day: str, where: str, version: str) -> str:
+    """Return a recorded block: date and machine, then each command with its output."""
+    lines = [BEGIN, "", f"Measured on {day}, at commit {version}, on {where}.", ""]
+    for command, output in outputs:
+        lines += ["```console", f"$ python {command}", "```", ""]
+        lines += ["```text", output.rstrip("\n"), "```", ""]
+    return "\n".join([*lines, END])
+
+
+def replaced(page: str, new: str) -> str:
+    """Return the text of a page with its recorded block replaced.
+
+    Raises:
+        ValueError: the page has no recorded block, or several.
+    """
+    text, count = BLOCK.subn(lambda _: new, page)
+    if count != 1:
+        raise ValueError(f"expected one recorded block, found {count}")
+    return text
+
+
+def record(name: str) -> None:
+    """Run the commands of a page and replace its recorded block."""
+    outputs = []
+    for command in COMMANDS[name]:
+        print(f"{name}: python {command}", file=sys.stderr, flush=True)
+        done = subprocess.run(
+            [sys.executable, *shlex.split(command)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        if done.returncode:
+            raise SystemExit(f"{command} failed with exit status {done.returncode}")
+        outputs.append((command, done.stdout))
+    path = FOLDER / f"{name}.md"
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    new = block(outputs, day, machine(), commit())
+    path.write_text(replaced(path.read_text(encoding="utf-8"), new), encoding="utf-8")
+
+
+def main() -> None:
+    """Record the pages that are named, or all."""
+    parser = argparse.ArgumentParser(description="Run benchmarks and write docs/measurements.")
+    parser.add_argument("page", nargs="*", help=f"one of {', '.join(COMMANDS)}; default: all")
+    parser.add_argument("--list", action="store_true", help="show the pages and their commands")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.page if name not in COMMANDS]
+    if unknown:
+        parser.error(f"no such page: {', '.join(unknown)}")
+    for name in asked.page or COMMANDS:
+        if asked.list:
+            print(f"docs/measurements/{name}.md")
+            for command in COMMANDS[name]:
+                print(f"    python {command}")
+        else:
+            record(name)
+
+
+if __name__ == "__main__":
+    main()
