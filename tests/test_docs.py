@@ -63,7 +63,8 @@ LINKS = [
     pytest.param(page, target, id=f"{page.relative_to(ROOT)}->{target}")
     for page in PAGES
     for target in re.findall(
-        r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+        r"\]\(([^)\s]+)\)",
+        re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL),
     )
     if not re.match(r"[a-z]+:", target)
 ]
