@@ -35,7 +35,7 @@ from .verify_request import (
     needs_directories,
     units_of,
 )
-from .verify_results import add_result_arguments, keep
+from .verify_results import add_result_arguments, check_results, keep
 
 __all__ = ["configure", "run"]
 
@@ -77,6 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     needs_directories(args)
+    check_results(args)
     if args.starvation:
         return verify_starvation.run(args)
     units = units_of(args)
@@ -162,13 +163,14 @@ def _as_json(
             "length": len(found),
             "verdict": found.verdict(),
             "words": found.words().splitlines(),
-            "case": case_of(found),
+            "case": None if setup.calls.pumps else case_of(found),
         }
     return {
         "protocol": setup.name,
         "processes": setup.processes,
         "messages": None if args.program else list(map(len, units[0].program)),
         "network": str(setup.network),
+        "driver": setup.driver,
         "properties": list(units[0].options.properties),
         "search": args.search,
         "workloads": summary.units,
@@ -194,7 +196,8 @@ def _told(
 ) -> str:
     setup = units[0].setup
     rate = summary.states / max(summary.seconds, 1e-9)
-    what = f"{setup.name}, {setup.processes} processes, {setup.network}"
+    where = "driven in runs" if setup.calls.pumps else setup.network
+    what = f"{setup.name}, {setup.processes} processes, {where}"
     size = f"{summary.states:,} states, {summary.transitions:,} transitions, depth {summary.depth}"
     cost = f"{duration(summary.seconds * 1e9)} ({rate:,.0f} states a second)"
     most = f"at most {peak_bytes() / 1e6:,.0f} MB in a process"

@@ -30,6 +30,7 @@ from ..verify import (
     up_to_renaming,
 )
 from ..verify.check import with_m1
+from ..verify.driver import DRIVERS
 from .errors import CommandError
 
 __all__ = [
@@ -76,6 +77,13 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("unicast", "multicast", "broadcast"),
         help="what messages there are; default: unicasts, if the protocol has them",
     )
+    add(
+        "--driver",
+        choices=tuple(DRIVERS),
+        default="packets",
+        help="packets: one packet at a time, sends inside deliveries; runs: the calls that a node "
+        "makes, messages in runs; default: packets",
+    )
     add("--option", action="append", default=[], metavar="K=V", help="an option of the protocol")
     add(
         "--property",
@@ -90,14 +98,14 @@ def add_network_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("network")
     add = group.add_argument
     add("--network", choices=("fifo", "unordered"), help="default: what the protocol needs")
-    add("--loss", type=int, default=0, metavar="N", help="so many packets may be lost")
-    add("--duplication", type=int, default=0, metavar="N", help="so many may come twice")
+    add("--loss", type=int, default=0, metavar="N", help="up to N packets may be lost")
+    add("--duplication", type=int, default=0, metavar="N", help="up to N packets may arrive twice")
     add(
         "--ticks",
         type=int,
         default=0,
         metavar="N",
-        help="so many calls of retransmit at any moment",
+        help="up to N calls of retransmit at any moment",
     )
     add(
         "--rounds",
@@ -189,7 +197,7 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
         else:
             network = _network(args, protocol)
             programs = _programs(args, protocol, symmetry="symmetry" in reductions)
-        setup = Setup(protocol, len(programs[0]), network)
+        setup = Setup(protocol, len(programs[0]), network, args.driver)
         setup.endpoint(0)  # it must be possible to make one
     except (ProgramError, LocalProtocolError, TypeError) as error:
         raise CommandError(str(error)) from None

@@ -11,7 +11,7 @@ from ..verify.regression import regression_test
 from .errors import CommandError
 from .output import write_file
 
-__all__ = ["add_result_arguments", "keep"]
+__all__ = ["add_result_arguments", "check_results", "keep"]
 
 
 def add_result_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +20,12 @@ def add_result_arguments(parser: argparse.ArgumentParser) -> None:
     add("--trace", metavar="PATH", help="save it as a trace, .jsonl or .parquet")
     add("--draw", metavar="OUT.svg", help="draw it as a space-time diagram")
     add("--regression", metavar="TEST.py", help="write a test for pytest that replays it")
+
+
+def check_results(args: argparse.Namespace) -> None:
+    """Refuse before the search what could not be kept after it."""
+    if args.regression is not None and args.driver == "runs":
+        raise CommandError("--regression: the testing kit drives packets, not --driver runs")
 
 
 def keep(args: argparse.Namespace, found: Counterexample) -> None:

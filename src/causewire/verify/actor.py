@@ -30,11 +30,11 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from .event import SEND, TICKS, Local, Outcome, Run, Script, trimmed
+from .event import PUMP, SEND, ExecutedEvent, Local, Outcome, Script, trimmed, unasked_events
 from .ghost import HERE, ONWARD, Ghost, Marked, Tag, tags_in, untainted
 from .post import Inbox, Post
 from .programs import Sends
-from .setup import FREE, LOSS, PROPERTIES, REPEAT, TICK
+from .setup import FREE, LOSS, PROPERTIES, REPEAT
 
 __all__ = ["Actor", "Move"]
 
@@ -95,6 +95,7 @@ class Actor:
         self.ghost = ghost
         self.merge_reactions = merge_reactions
         self.names = post.setup.names
+        self.unasked = unasked_events(post.setup)
         self.numbers = {name: k for k, name in enumerate(self.names)}
         self.locals: list[Local] = []
         self.hot: list[bool] = []
@@ -180,7 +181,7 @@ class Actor:
         seen = set()
         scripts: list[Script] = [()]
         for script in scripts:
-            run = Run(self, self.locals[local], script)
+            run = ExecutedEvent(self, self.locals[local], script)
             outcome = run.perform(event)
             self.calls += 1
             scripts += run.others
@@ -246,9 +247,9 @@ class Actor:
         network = self.post.setup.network
         if self.sends_now(local):
             yield from self._of_event(local, SEND, inbox, FREE)
-        if network.ticks:
-            yield from self._of_event(local, TICKS, inbox, TICK)
-        for packet, rest in self.post.ready(inbox):
+        for event, cost in self.unasked:
+            yield from self._of_event(local, event, inbox, cost)
+        for packet, rest in self.post.ready(self.index, inbox):
             yield from self._of_event(local, packet, rest, FREE)
             if network.duplicates:
                 yield from self._of_event(local, packet, inbox, REPEAT)
@@ -256,14 +257,22 @@ class Actor:
                 yield Move(packet, (), LOSS, self.station(local, rest), (), False, None)
 
     def _of_event(self, local: int, event: int, inbox: Inbox, cost: int) -> Iterator[Move]:
-        outcomes = self.outcomes(local, event)
-        for outcome in outcomes:
-            if event == SEND or self.counts(local, outcome, outcomes):
-                yield self.move(event, outcome, inbox, cost)
+        for outcome in self.counting(local, event):
+            yield self.move(event, outcome, inbox, cost)
 
-    def counts(self, local: int, outcome: Outcome, all_of_it: tuple[Outcome, ...]) -> bool:
-        """Whether an outcome is among the moves, or left to two moves in a row."""
-        return not (self.merge_reactions and self.said_after(local, outcome, all_of_it))
+    def counting(self, local: int, event: int) -> list[Outcome]:
+        """Return the outcomes of an event that are moves of their own.
+
+        Left out are outcomes that are two moves in a row, and events that do nothing.
+        """
+        outcomes = self.outcomes(local, event)
+        if event == SEND:
+            return list(outcomes)
+        if event == PUMP:
+            return [each for each in outcomes if each.violation or each.local != local or each.sent]
+        if not self.merge_reactions:
+            return list(outcomes)
+        return [each for each in outcomes if not self.said_after(local, each, outcomes)]
 
     def move(self, event: int, outcome: Outcome, inbox: Inbox, cost: int = FREE) -> Move:
         bundles = tuple(

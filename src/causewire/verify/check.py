@@ -155,7 +155,7 @@ class Checker:
         machine = Machine(stage, unit.program, ghost, name, prune=prune)
         if unit.options.order == "random":
             _walk(unit, machine, result)
-        elif unit.options.commuting and unit.setup.network.reliable:
+        elif unit.options.commuting and unit.setup.network.reliable and unit.setup.calls.reacts:
             plain = Machine(stage, unit.program, Plain(), "plain")
             reached: list[list[int]] = []
             result.take(self._explore(unit, plain, result, watch, reached))

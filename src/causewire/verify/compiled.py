@@ -52,7 +52,10 @@ class CompiledSearch:
             np.array([(1 << width) - 1 for width in widths], np.int64),
             sum(widths),
             np.array(machine.phases.after, np.int32),
-            ticks=network.ticks > 0,
+            unasked=np.array(
+                [(event + kernel.OFFSET, cost) for event, cost in machine.actors[0].unasked],
+                np.int64,
+            ).reshape(-1, 2),
             loss=network.loss > 0,
             duplicates=network.duplicates > 0,
             eager=machine.eager is not None,
@@ -253,7 +256,7 @@ class CompiledSearch:
             eager = self.machine.eager
             assert eager is not None
             actor, local = self.library.local_of(key >> EVENT_BITS)
-            first = eager(actor.index, local, (key & (1 << EVENT_BITS) - 1) - 2)
+            first = eager(actor.index, local, (key & (1 << EVENT_BITS) - 1) - kernel.OFFSET)
             self.eager_at.put(key, first)
 
     def _note(self, state: int, process: int, which: int) -> None:

@@ -77,7 +77,8 @@ class Counterexample:
 
     def words(self) -> str:
         """The run in words, one line for each step."""
-        lines = [f"{self.setup.name}, {self.setup.network}, program {written(self.program)}"]
+        network = self.setup.network if self.setup.calls.reacts else "driven in runs"
+        lines = [f"{self.setup.name}, {network}, program {written(self.program)}"]
         lines += [f"{k:4}. {line}" for k, line in enumerate(self.lines(), 1)]
         lines.append(f"      {self.verdict()}")
         return "\n".join(lines)
@@ -104,6 +105,8 @@ class Counterexample:
             parts.append(who + self._what(happening))
         released = {h.message for h in happened if h.kind == "release"}
         to_others = set(first.peers) - {first.process}
+        if self.setup.calls.pumps:
+            return ", ".join(parts)
         if first.kind == "send" and to_others and first.message not in released:
             parts.append("which is held back")
         return ", ".join(parts)
@@ -115,6 +118,10 @@ class Counterexample:
             return f"sends {happening.message} to {self._all(happening.peers)}"
         if happening.kind == "tick":
             return "retransmits"
+        if happening.kind == "pump":
+            return "takes what is to be sent"
+        if happening.kind == "receive":
+            return f"gets {_packet(happening)}"
         if happening.message:
             return f"{_packet(happening)} leaves for {self._all(happening.peers)}"
         return f"{_packet(happening)} to {self._all(happening.peers)}"

@@ -6,7 +6,7 @@ deliveries therefore has an outcome for each way to spread sends over them. The 
 taken is the outcome's *script*, a number at each point at which there was a choice: 0
 for going on, 1 to send, 2 and up to send and mark a copy. To find all, an event is run
 again and again, each time with the choices of some outcome so far up to one point, and
-another choice there (`Run.others`).
+another choice there (`ExecutedEvent.others`).
 """
 
 from __future__ import annotations
@@ -15,21 +15,43 @@ import copy
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..core.endpoint import Delivery, Endpoint, Packet
+from ..core.endpoint import Delivery, Endpoint, Outgoing, Packet
 from .ghost import Tag, tags_in
 from .post import Sent
-from .setup import FREE, MARK
+from .setup import FREE, MARK, TICK, Setup
 
 if TYPE_CHECKING:
     from .actor import Actor
 
-__all__ = ["SEND", "TICKS", "Local", "Outcome", "Run", "Script", "trimmed"]
+__all__ = [
+    "PUMP",
+    "SEND",
+    "TICKS",
+    "ExecutedEvent",
+    "Local",
+    "Outcome",
+    "Script",
+    "trimmed",
+    "unasked_events",
+]
 
 SEND = -1
 TICKS = -2
-"""Events that are no packets."""
+PUMP = -3
+"""Events that are no packets: the client sends, the driver calls `retransmit`, or takes
+what is to be sent."""
 
 Script: TypeAlias = tuple[int, ...]
+
+
+def unasked_events(setup: Setup) -> list[tuple[int, int]]:
+    """Return the events that may happen at any moment besides sends, and what each costs."""
+    events = []
+    if setup.network.ticks:
+        events.append((TICKS, TICK))
+    if setup.calls.pumps:
+        events.append((PUMP, FREE))
+    return events
 
 
 class Local(NamedTuple):
@@ -70,7 +92,7 @@ def trimmed(script: Script) -> Script:
     return script[:end]
 
 
-class Run:
+class ExecutedEvent:
     """One event, with the client's choices given as far as `script` goes."""
 
     __slots__ = (
@@ -95,7 +117,8 @@ class Run:
         self.choices: list[int] = []
         self.others: list[Script] = []
         self.endpoint = copy.copy(local.endpoint)
-        self.endpoint.on_delivery = self._delivered
+        if actor.post.driver.reacts:
+            self.endpoint.on_delivery = self._delivered
         self.left = local.left
         self.got = list(local.got)
         self.ghost = local.ghost
@@ -108,19 +131,23 @@ class Run:
     def perform(self, event: int) -> Outcome:
         actor = self.actor
         endpoint = self.endpoint
+        driver = actor.post.driver
+        packets: list[Outgoing] = []
         try:
             if event == SEND:
                 self._send(self._choose(self._options() - 1) + 1)
             elif event == TICKS:
                 endpoint.retransmit()
-            else:
+            elif event != PUMP:
                 sender, packet = actor.post.packets[actor.index].values[event]
                 self.touched |= any(tag.taint for tag in tags_in(packet))
-                endpoint.receive(actor.names[sender], packet)
-            packets = endpoint.take_packets()
+                driver.receive(endpoint, actor.names[sender], packet)
+            for delivery in endpoint.take_deliveries():
+                self._delivered(delivery)
+            if event == PUMP or not driver.pumps:
+                packets = driver.take(endpoint)
         except Exception as error:
             self.violation = f"error: {type(error).__name__}: {error}"
-            packets = []
         endpoint.on_delivery = None
         sent: dict[int, list[int]] = {}
         for name, packet in packets:
@@ -128,7 +155,7 @@ class Run:
             sent.setdefault(j, []).append(actor.post.packets[j]((actor.index, packet)))
             if actor.forget:
                 self._left(j, packet)
-        if not actor.post.setup.network.fifo:
+        if not actor.post.ordered:
             for numbers in sent.values():
                 numbers.sort()
         if self.violation is not None and self.violation.startswith("error"):
@@ -212,7 +239,7 @@ class Run:
                 if violation in judged:
                     self.violation = violation
         self.got[source] = got | bit
-        while (options := self._options()) > 1:
+        while self.actor.post.driver.reacts and (options := self._options()) > 1:
             how = self._choose(options)
             if not how:
                 break

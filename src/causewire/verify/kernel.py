@@ -34,6 +34,7 @@ __all__ = [
     "EVENT_BITS",
     "LISTS",
     "MARGIN",
+    "OFFSET",
     "OVER",
     "ROOM",
     "TABLES",
@@ -67,8 +68,14 @@ Whole: TypeAlias = Any
 EVENT_BITS = 24
 """Events and bundles are below two to this."""
 
+OFFSET = 16
+"""Events are numbered from minus this upward, so an event plus this is never negative."""
+
 MARGIN = 4096
 """One state needs less than this of anything."""
+
+SENDS = OFFSET - 1
+"""The event in which the client sends."""
 
 # What the kernel came back for.
 DONE, ROOM, LISTS, TABLES, BITS = range(5)
@@ -126,7 +133,8 @@ class Layout(NamedTuple):
     top: int
     after: Ints
     """The phase after a cost, -1 if that is too much."""
-    ticks: bool
+    unasked: Longs
+    """Events that may happen at any moment, plus `OFFSET`, and what each costs."""
     loss: bool
     duplicates: bool
     eager: bool
@@ -253,7 +261,7 @@ def station(
 
 @compiled
 def _move(
-    there: Whole, outcome: Whole, extra: int, index: Whole, given: Given, made: Made, notes: Notes
+    there: Whole, outcome: Whole, extra: Whole, index: Whole, given: Given, made: Made, notes: Notes
 ) -> None:
     """Append a move."""
     k = notes.counts[MOVES]
@@ -285,7 +293,7 @@ def _known(
     only = -1
     base = np.int64(local) << EVENT_BITS
     for at in range(given.ready[inbox, 0], given.ready[inbox, 1]):
-        key = base | (given.pending[at, 0] + 2)
+        key = base | (given.pending[at, 0] + OFFSET)
         if look_up(given.outcome_at, key) < 0:
             _lack(notes, OUTCOMES, key)
             complete = False
@@ -296,12 +304,13 @@ def _known(
                 complete = False
             elif first:
                 only = at
-    if given.client[local] & 1 and look_up(given.outcome_at, base | 1) < 0:
-        _lack(notes, OUTCOMES, base | 1)
+    if given.client[local] & 1 and look_up(given.outcome_at, base | SENDS) < 0:
+        _lack(notes, OUTCOMES, base | SENDS)
         complete = False
-    if layout.ticks and look_up(given.outcome_at, base) < 0:
-        _lack(notes, OUTCOMES, base)
-        complete = False
+    for k in range(len(layout.unasked)):
+        if look_up(given.outcome_at, base | layout.unasked[k, 0]) < 0:
+            _lack(notes, OUTCOMES, base | layout.unasked[k, 0])
+            complete = False
     return complete, only
 
 
@@ -317,18 +326,21 @@ def _fill(
     made.stations[index, here, FIRST] = notes.counts[MOVES]
     made.stations[index, here, EAGER] = only >= 0
     base = np.int64(local) << EVENT_BITS
-    for event in range(2):  # a tick, a send
-        allowed = given.client[local] & 1 if event else layout.ticks
-        if allowed and only < 0:
-            packed = look_up(given.outcome_at, base | event)
-            for o in range(packed >> 16, (packed >> 16) + (packed & 0xFFFF)):
-                there = station(index, given.outcomes[o, 0], inbox, given, made, notes)
-                _move(there, o, 0 if event else 8, index, given, made, notes)
+    for k in range(len(layout.unasked) + 1 if only < 0 else 0):
+        event, cost = np.int64(SENDS), np.int64(0)
+        if k < len(layout.unasked):
+            event, cost = layout.unasked[k, 0], layout.unasked[k, 1]
+        elif not given.client[local] & 1:
+            continue
+        packed = look_up(given.outcome_at, base | event)
+        for o in range(packed >> 16, (packed >> 16) + (packed & 0xFFFF)):
+            there = station(index, given.outcomes[o, 0], inbox, given, made, notes)
+            _move(there, o, cost, index, given, made, notes)
     for at in range(given.ready[inbox, 0], given.ready[inbox, 1]):
         if only >= 0 and at != only:
             continue
         rest = given.pending[at, 1]
-        packed = look_up(given.outcome_at, base | (given.pending[at, 0] + 2))
+        packed = look_up(given.outcome_at, base | (given.pending[at, 0] + OFFSET))
         outcomes = 1 if only >= 0 else packed & 0xFFFF
         for o in range(packed >> 16, (packed >> 16) + outcomes):
             local_then = given.outcomes[o, 0]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .actor import Actor
-from .event import SEND, Outcome
-from .kernel import EVENT_BITS, OVER, WRONG, Int8s, Ints, Longs, put, rehash
+from .event import Outcome
+from .kernel import EVENT_BITS, OFFSET, OVER, WRONG, Int8s, Ints, Longs, put, rehash
 from .post import Post
 
 __all__ = ["KeyTable", "Library", "grown", "rehashed"]
@@ -126,12 +126,10 @@ class Library:
             return
         self._asked.add(key)
         actor, local = self._locals[key >> EVENT_BITS]
-        event = (key & _EVENT_MASK) - 2
-        outcomes = actor.outcomes(local, event)
+        event = (key & _EVENT_MASK) - OFFSET
         first = len(self.outcome)
-        for outcome in outcomes:
-            if event == SEND or actor.counts(local, outcome, outcomes):
-                self._append(actor, event, outcome)
+        for outcome in actor.counting(local, event):
+            self._append(actor, event, outcome)
         self.outcome_at.put(key, first << 16 | len(self.outcome) - first)
 
     def _append(self, actor: Actor, event: int, outcome: Outcome) -> None:
@@ -157,7 +155,7 @@ class Library:
             return
         inboxes = self.post.inboxes[j]
         first = self.pending_count
-        for packet, rest in self.post.ready(inboxes.values[inbox]):
+        for packet, rest in self.post.ready(j, inboxes.values[inbox]):
             while self.pending_count >= len(self.pending):
                 self.pending = grown(self.pending)
             left = self.inbox(j, inboxes(rest))

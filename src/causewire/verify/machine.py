@@ -198,7 +198,7 @@ class Machine:
         actor = self.actors[index]
         if self.eager is not None:
             local, _ = actor.stations.values[station]
-            for packet, rest in actor.post.ready(actor.inbox(station)):
+            for packet, rest in actor.post.ready(index, actor.inbox(station)):
                 if self.eager(index, local, packet):
                     return [actor.move(packet, actor.outcomes(local, packet)[0], rest)], True
         return actor.moves(station), False

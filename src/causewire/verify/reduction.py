@@ -75,12 +75,12 @@ class Diamond:
         self._variants: dict[int, list[int]] = {}
         for station in reached:
             local, _ = plain.stations.values[station]
-            ready = [(packet, rest) for packet, rest in self.post.ready(plain.inbox(station))]
+            ready = list(self.post.ready(plain.index, plain.inbox(station)))
             here = self.together.setdefault(local, {})
             for packet, rest in ready:
                 others = here.setdefault(packet, set())
                 others.update(other for other, _ in ready if other != packet)
-                if not self.post.setup.network.fifo and packet in rest:
+                if not self.post.ordered and packet in rest:
                     others.add(packet)
 
     # -- without tags ---------------------------------------------------------

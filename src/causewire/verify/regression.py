@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import protocols
+from ..core.errors import LocalProtocolError
 from .counterexample import Counterexample
 from .mutants import MUTANTS
 
@@ -32,7 +33,13 @@ def _options(found: Counterexample) -> dict[str, Any]:
 
 
 def case_of(found: Counterexample) -> dict[str, Any]:
-    """The run as a case of the testing kit."""
+    """Return the run as a case of the testing kit.
+
+    Raises:
+        LocalProtocolError: The run is one of runs of messages, which the kit cannot drive.
+    """
+    if found.setup.calls.pumps:
+        raise LocalProtocolError("the testing kit drives single packets, not runs of messages")
     network = found.setup.network
     replay = found.replay
     inside = {(client.index, name) for client in replay.clients for _, name in client.reactions}

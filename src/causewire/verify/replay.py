@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from ..core.endpoint import Delivery, Endpoint, Packet
 from ..core.errors import CausewireError
-from .event import SEND, TICKS, Script
+from .driver import ArrivingRun, ChainedMessage, joined
+from .event import PUMP, SEND, TICKS, Script
 from .machine import Machine
 from .programs import Program
 from .search import Way
@@ -30,7 +31,7 @@ class Step(NamedTuple):
     """One step of a run, without reference to any table."""
 
     kind: str
-    """`send`, `receive`, `repeat` (and keep the packet), `lose`, `tick`, or `round`."""
+    """`send`, `receive`, `repeat` (and keep the packet), `lose`, `tick`, `pump` or `round`."""
     process: int
     source: int
     """Where the packet comes from; -1 if there is none."""
@@ -48,8 +49,9 @@ def steps_of(machine: Machine, way: Way) -> list[Step]:
             steps.append(Step("round", -1, -1, None, ()))
         elif move.event == SEND:
             steps.append(Step("send", process, -1, None, move.script))
-        elif move.event == TICKS:
-            steps.append(Step("tick", process, -1, None, move.script))
+        elif move.event in (TICKS, PUMP):
+            kind = "tick" if move.event == TICKS else "pump"
+            steps.append(Step(kind, process, -1, None, move.script))
         else:
             source, packet = machine.actors[process].post.packets[process].values[move.event]
             kind = "repeat" if move.cost & REPEAT else "lose" if move.cost & LOSS else "receive"
@@ -58,13 +60,14 @@ def steps_of(machine: Machine, way: Way) -> list[Step]:
 
 
 def _payload(packet: Packet) -> int:
-    """Where the payload of a packet is; 0 if it has none."""
-    fields = type(packet).fields
-    return 1 + fields.index("payload") if "payload" in fields else 0
+    """Return where the payload of a packet is; 0 if it has none."""
+    return 1 + packet.fields.index("payload") if "payload" in packet.fields else 0
 
 
 def _bare(packet: Packet) -> tuple[Any, ...]:
-    """A packet as it is compared with that of a `Step`: with 0 for its payload."""
+    """Return a packet as it is compared with that of a `Step`: with 0 for its payload."""
+    if isinstance(packet, ArrivingRun):
+        return (*packet[:3], (0,) * len(packet[1]), packet[4])
     at = _payload(packet)
     return (*packet[:at], 0, *packet[at + 1 :]) if at else tuple(packet)
 
@@ -74,7 +77,7 @@ class Happening(NamedTuple):
 
     step: int
     kind: str
-    """`send`, `release`, `receive`, `deliver`, `drop` or `tick`."""
+    """`send`, `release`, `receive`, `deliver`, `drop`, `tick` or `pump`."""
     process: int
     message: str = ""
     """The message that it is about, by name."""
@@ -103,7 +106,8 @@ class Client:
         self.script: list[int] = []
         self.reactions: list[tuple[str, str]] = []
         """(delivered message, message sent inside that delivery)."""
-        endpoint.on_delivery = self._on_delivery
+        if run.driver.reacts:
+            endpoint.on_delivery = self.delivers
 
     def send(self, inside: str | None = None) -> None:
         run = self.run
@@ -116,11 +120,11 @@ class Client:
         to = [run.names[j] for j in send.to]
         self.endpoint.send(to[0] if len(to) == 1 else to, name)
 
-    def _on_delivery(self, delivery: Delivery) -> None:
+    def delivers(self, delivery: Delivery) -> None:
         self.delivered += 1
         source = self.run.names.index(delivery.source)
         self.run.note("deliver", self.index, delivery.payload, (source,))
-        while self.left and self.left[0].after <= self.delivered:
+        while self.run.driver.reacts and self.left and self.left[0].after <= self.delivered:
             if not (self.script.pop(0) if self.script else 0):
                 break
             self.send(delivery.payload)
@@ -132,6 +136,7 @@ class Replay:
     def __init__(self, setup: Setup, program: Program, steps: Sequence[Step]) -> None:
         self.setup = setup
         self.program = program
+        self.driver = setup.calls
         self.names = setup.names
         self.happened: list[Happening] = []
         self.error: Exception | None = None
@@ -173,6 +178,9 @@ class Replay:
             self._collect(step.process)
         elif step.kind == "tick":
             self._tick(step.process)
+        elif step.kind == "pump":
+            self.note("pump", step.process)
+            self._release(step.process)
         else:
             self._packet(step, client)
 
@@ -182,22 +190,44 @@ class Replay:
         self._collect(process)
 
     def _packet(self, step: Step, client: Client) -> None:
-        link = (step.source, step.process)
-        for flying in self._flying:
-            if flying[:2] == link and step.packet in (None, _bare(flying.packet)):
-                break
-        else:
-            raise ReplayError(f"step {self._step + 1}: no such packet on its way: {step}")
+        arriving = self._arriving(step)
         if step.kind != "repeat":
-            self._flying.remove(flying)
+            for flying in arriving:
+                self._flying.remove(flying)
         kind = "drop" if step.kind == "lose" else "receive"
-        self._note_packet(kind, step.process, step.source, flying)
+        for flying in arriving:
+            self._note_packet(kind, step.process, step.source, flying)
         if kind == "receive":
-            client.endpoint.receive(self.names[step.source], flying.packet)
+            packet = arriving[0].packet
+            if isinstance(packet, ChainedMessage):
+                packet = joined([flying.packet for flying in arriving])
+            self.driver.receive(client.endpoint, self.names[step.source], packet)
             self._collect(step.process)
 
+    def _arriving(self, step: Step) -> list[_Flying]:
+        """Return the packet of a step, or the packets, if messages arrive in a run."""
+        link = [flying for flying in self._flying if flying[:2] == (step.source, step.process)]
+        if step.packet is not None and step.packet[0] == ArrivingRun.kind:
+            run = [each for each in link if isinstance(each.packet, ChainedMessage)]
+            run = run[: len(step.packet[1])]
+            if run and _bare(joined([each.packet for each in run])) == step.packet:
+                return run
+        else:
+            for flying in link:
+                if step.packet in (None, _bare(flying.packet)):
+                    return [flying]
+        raise ReplayError(f"step {self._step + 1}: no such packet on its way: {step}")
+
     def _collect(self, process: int) -> None:
-        for name, packet in self.clients[process].endpoint.take_packets():
+        """Take what the endpoint has delivered, and what it releases in the same event."""
+        client = self.clients[process]
+        for delivery in client.endpoint.take_deliveries():
+            client.delivers(delivery)
+        if not self.driver.pumps:
+            self._release(process)
+
+    def _release(self, process: int) -> None:
+        for name, packet in self.driver.take(self.clients[process].endpoint):
             to = self.names.index(name)
             number = self._links.get((process, to), 0)
             self._links[process, to] = number + 1

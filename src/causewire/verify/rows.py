@@ -25,7 +25,7 @@ def rows_of(run: str, names: Sequence[str], happened: Sequence[Happening]) -> li
     known: set[tuple[str, str, int, int]] = set()
     rows = []
     for h in happened:
-        if h.kind == "tick":
+        if h.kind in ("tick", "pump"):
             continue
         at = h.peers[0] if h.kind == "drop" else h.process
         if h.kind == "receive":

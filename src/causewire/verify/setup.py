@@ -22,7 +22,9 @@ from itertools import product
 
 from .. import protocols
 from ..core.endpoint import Endpoint
+from ..core.errors import LocalProtocolError
 from ..protocols import Protocol
+from .driver import Driver, driver_named
 
 __all__ = [
     "FREE",
@@ -92,11 +94,28 @@ class Setup:
             protocol are part of the value (`Protocol.with_options`).
         processes: How many processes there are; they are named p0, p1, ...
         network: What may happen to packets.
+        driver: The calls by which endpoints are driven: `packets` or `runs` (see `driver`).
+
+    Raises:
+        LocalProtocolError: An unknown driver, or a network that it cannot have.
     """
 
     protocol: str | Protocol
     processes: int
     network: NetworkModel = field(default_factory=NetworkModel)
+    driver: str = "packets"
+
+    def __post_init__(self) -> None:
+        if driver_named(self.driver).pumps and self.network != NetworkModel():
+            raise LocalProtocolError(
+                "the driver runs has the links of a node, which lose, repeat and reorder no "
+                f"messages: it takes no other network, such as {self.network}"
+            )
+
+    @property
+    def calls(self) -> Driver:
+        """The driver as a value."""
+        return driver_named(self.driver)
 
     @property
     def about(self) -> Protocol:
@@ -116,7 +135,9 @@ class Setup:
     def endpoint(self, index: int) -> Endpoint:
         """Return a new endpoint for process `index`."""
         names = self.names
-        return protocols.create(self.protocol, names[index], names)
+        endpoint = protocols.create(self.protocol, names[index], names)
+        self.calls.check(endpoint)
+        return endpoint
 
 
 class Phases:

@@ -34,6 +34,8 @@ def needed(setup: Setup, ghost: str) -> frozenset[str]:
     wanted = set(SOMETIMES)
     if setup.network.fifo:
         wanted.discard("reordered")
+    if not setup.calls.reacts:
+        wanted.discard("reaction")
     if ghost != "marked":
         wanted.discard("chained")
     return frozenset(wanted)
@@ -50,7 +52,7 @@ def _pending(stage: Stage) -> Iterator[list[tuple[int, Packet]]]:
     for j, inboxes in enumerate(post.inboxes):
         packets = post.packets[j].values
         for inbox in inboxes.values:
-            yield [packets[k] for k, _ in post.ready(inbox)]
+            yield [packets[k] for k, _ in post.ready(j, inbox)]
 
 
 def _concurrent(stage: Stage) -> bool:
@@ -62,7 +64,7 @@ def _reordered(stage: Stage) -> bool:
 
 
 def _is_message(packet: Packet) -> bool:
-    return "payload" in type(packet).fields
+    return "payload" in packet.fields or "payloads" in packet.fields
 
 
 def _held(stage: Stage) -> bool:
