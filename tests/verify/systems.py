@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from causewire import protocols
-from causewire.verify import MUTANTS, PROPERTIES, NetworkModel, Program, Setup, parse
+from causewire.verify import MUTANTS, PROPERTIES, NetworkModel, Program, Setup, find, parse
 from causewire.verify.ghost import Ghost, History, Marked, Past, Plain
 from causewire.verify.machine import Machine, Stage
 from causewire.verify.reduction import Commuting
@@ -40,7 +40,7 @@ def _registered() -> Iterator[System]:
             fifo=protocol.needs_fifo,
             rounds=2 if protocol.control_messages == ("null",) else 0,
         )
-        texts = UNICASTS if protocol.unicast else BROADCASTS
+        texts: tuple[str, ...] = UNICASTS if protocol.unicast else BROADCASTS
         if protocol.unicast and protocol.multicast:
             texts += MULTICASTS
         for text in texts:
@@ -48,12 +48,15 @@ def _registered() -> Iterator[System]:
             yield System(Setup(name, len(program), network), program)
         if protocol.tolerates_loss and protocol.unicast:
             yield System(Setup(name, 2, FAULTS), parse("0>1,1; 1>"))
+    for name in ("fifo", "csps", "sps", "csps-departures"):
+        for text in (*UNICASTS, *MULTICASTS):
+            program = parse(text)
+            yield System(Setup(find(name), len(program), driver="runs"), program)
 
 
 def _mutants() -> Iterator[System]:
     for mutant in MUTANTS.values():
-        program = parse(mutant.program)
-        yield System(Setup(mutant.protocol, len(program), NetworkModel(**mutant.network)), program)
+        yield System(mutant.setup, parse(mutant.program))
 
 
 REGISTERED = list(_registered())
@@ -75,7 +78,7 @@ def reduced(
     """The system with every reduction that there is for it, and the rule for packets."""
     stage = Stage(system.setup, judged=judged)
     rule = None
-    if system.setup.network.reliable:
+    if system.setup.network.reliable and system.setup.calls.reacts:
         plain = Machine(stage, system.program, Plain(), "plain")
         assert explore(plain, keep_going=True).complete
         tagged = stage.actors(system.program, ghost, "tagged")

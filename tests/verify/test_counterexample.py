@@ -14,6 +14,7 @@ import pytest
 
 from causewire import protocols
 from causewire.check import check
+from causewire.core.errors import LocalProtocolError
 from causewire.report import draw
 from causewire.trace import open_trace, write_trace
 from causewire.verify import (
@@ -24,7 +25,6 @@ from causewire.verify import (
     Setup,
     Unit,
     check_unit,
-    find,
     parse,
 )
 from causewire.verify.counterexample import Step
@@ -37,10 +37,8 @@ AS_PRINTED = "0>2,1,2,1,2; 1>; 2>1"
 @cache
 def found_in(protocol: str, program: str, kind: str | None = None) -> Counterexample:
     """The shortest counterexample of a protocol in a program."""
-    mutant = MUTANTS.get(protocol)
-    network = NetworkModel(**mutant.network) if mutant else NetworkModel()
     parsed = parse(program)
-    setup = Setup(find(protocol), len(parsed), network)
+    setup = MUTANTS[protocol].setup if protocol in MUTANTS else Setup(protocol, len(parsed))
     how = SearchOptions(engine="python")
     if kind is not None:
         how = replace(how, properties=(kind,))
@@ -170,7 +168,7 @@ def functions_of(text: str) -> list[Callable[[], None]]:
     return [f for k, f in names.items() if k.startswith("test_") and isinstance(f, FunctionType)]
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", [n for n, each in MUTANTS.items() if each.driver == "packets"])
 def test_the_test_fails_with_the_mistake_and_passes_without(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +205,17 @@ def test_the_file_is_one_for_pytest(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+
+
+def test_a_run_of_runs_is_told_and_is_no_case_of_the_testing_kit() -> None:
+    found = of_mutant("csps-run-first-permit")
+    lines = found.lines()
+    assert "p1 gets msg p0:2 (pid=0, per=True) from p0, gets msg p0:4 (pid=2, per=True), " in str(
+        lines
+    )
+    assert found.words().startswith("csps-run-first-permit, driven in runs, program 0>2,1,2,1;")
+    with pytest.raises(LocalProtocolError, match="single packets"):
+        case_of(found)
 
 
 def test_reactions_are_part_of_the_case() -> None:

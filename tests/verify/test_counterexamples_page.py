@@ -13,12 +13,10 @@ from causewire.verify import (
     MUTANTS,
     PROPERTIES,
     Counterexample,
-    NetworkModel,
     SearchOptions,
     Setup,
     Unit,
     check_unit,
-    find,
     parse,
 )
 from causewire.verify.lasso import find_starvation
@@ -73,19 +71,18 @@ In the same programs nothing is found in the protocols without the mistake
 `tests/verify/test_counterexamples_page.py`. Numbers of errata are those that the modules of the
 core cite; [verification.md](verification.md) tells what all this means.
 
+Some are found with the driver `runs` alone, which makes the calls that a node makes.
 Packets are shown with their fields. `pid` is the message before in the same channel, `per` the flag
 that a permit will follow; a `yct` is the permit of Cykas.
 """
 
 
 def found_in(
-    protocol: str, program: str, network: NetworkModel, properties: tuple[str, ...]
+    setup: Setup, program: str, properties: tuple[str, ...] = PROPERTIES
 ) -> Counterexample:
-    parsed = parse(program)
-    setup = Setup(find(protocol), len(parsed), network)
     how = SearchOptions(engine="python", properties=properties)
-    violation = check_unit(Unit(setup, parsed, how)).violation
-    assert violation is not None, protocol
+    violation = check_unit(Unit(setup, parse(program), how)).violation
+    assert violation is not None, setup.name
     return violation.counterexample(setup)
 
 
@@ -99,10 +96,11 @@ def sections() -> Iterator[str]:
     yield HEAD
     yield "## Known-bads\n"
     for name, what, program, properties in KNOWN_BAD:
-        yield section(f"`{name}`", what, found_in(name, program, NetworkModel(), properties))
+        setup = Setup(name, len(parse(program)))
+        yield section(f"`{name}`", what, found_in(setup, program, properties))
     yield "## Mutants\n"
     for mutant in MUTANTS.values():
-        found = found_in(mutant.name, mutant.program, NetworkModel(**mutant.network), PROPERTIES)
+        found = found_in(mutant.setup, mutant.program)
         what = mutant.mistake + (f" (ERRATA {mutant.erratum})" if mutant.erratum else "")
         yield section(f"`{mutant.name}`", what, found)
     yield "## Starvation\n"

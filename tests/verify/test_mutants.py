@@ -64,6 +64,11 @@ SHORTEST = {
     "pak-credit-small-modulus": ("causal order", 6),
     "pak-credit-anonymous-acks": ("error: RemoteProtocolError", 10),
     "pak-nak-counts-modulo-k": ("error: RemoteProtocolError", 21),
+    "csps-runs-unflagged": ("causal order", 7),
+    "sps-runs-unflagged": ("causal order", 7),
+    "csps-run-first-permit": ("causal order", 14),
+    "csps-departure-permitted": ("causal order", 11),
+    "csps-departure-stuck": ("undelivered", 10),
 }
 """What is found in each, and in how many steps at least (in the program that it names)."""
 
@@ -82,7 +87,7 @@ def checked(protocol: str, of: str) -> Result:
     """What comes of a protocol in the program and on the network of a mutant."""
     mutant = MUTANTS[of]
     program = parse(mutant.program)
-    setup = Setup(find(protocol), len(program), NetworkModel(**mutant.network))
+    setup = replace(mutant.setup, protocol=find(protocol))
     return check_unit(Unit(setup, program, SearchOptions(engine="python")))
 
 
@@ -112,8 +117,7 @@ def test_the_check_of_traces_agrees(name: str) -> None:
     mutant = MUTANTS[name]
     found = checked(name, name).violation
     assert found is not None
-    setup = Setup(mutant.protocol, len(found.program), NetworkModel(**mutant.network))
-    report = check(trace_of(found.counterexample(setup).events(), name))
+    report = check(trace_of(found.counterexample(mutant.setup).events(), name))
     assert report.ordered == (found.kind != "causal order")
     assert bool(report.duplicates) == (found.kind == "duplicate")
     assert report.undelivered or found.kind != "undelivered"

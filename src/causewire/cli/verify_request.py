@@ -80,7 +80,6 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--driver",
         choices=tuple(DRIVERS),
-        default="packets",
         help="packets: one packet at a time, sends inside deliveries; runs: the calls that a node "
         "makes, messages in runs; default: packets",
     )
@@ -193,11 +192,12 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
     reductions = _reductions(args.reductions)
     try:
         if mutant is not None and not _asked(args):
-            programs, network = [parse(mutant.program)], NetworkModel(**mutant.network)
+            programs, setup = [parse(mutant.program)], mutant.setup
         else:
-            network = _network(args, protocol)
             programs = _programs(args, protocol, symmetry="symmetry" in reductions)
-        setup = Setup(protocol, len(programs[0]), network, args.driver)
+            setup = Setup(
+                protocol, len(programs[0]), _network(args, protocol), args.driver or "packets"
+            )
         setup.endpoint(0)  # it must be possible to make one
     except (ProgramError, LocalProtocolError, TypeError) as error:
         raise CommandError(str(error)) from None
@@ -230,7 +230,7 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
 
 def _asked(args: argparse.Namespace) -> bool:
     """Whether anything was said of programs or network; if not, a mutant has its own."""
-    names = "program processes messages kind network loss duplication ticks rounds"
+    names = "program driver processes messages kind network loss duplication ticks rounds"
     return any(getattr(args, name) not in (None, 0) for name in names.split())
 
 

@@ -23,20 +23,22 @@ And `cykas-as-printed` (5.1, 5.2) and `cykas-secret-sends` (5.6) are in the regi
 
 from ... import protocols
 from ...protocols import Protocol
-from . import csps, others, sps
+from ..variants import VARIANTS
+from . import csps, others, runs, sps
 from .table import Mutant
 
 __all__ = ["MUTANTS", "Mutant", "find"]
 
-MUTANTS = {mutant.name: mutant for mutant in (*csps.TABLE, *sps.TABLE, *others.TABLE)}
+MUTANTS = {mutant.name: mutant for mutant in (*csps.TABLE, *sps.TABLE, *others.TABLE, *runs.TABLE)}
 """All mutants, by name."""
 
 
 def find(name: str) -> Protocol:
-    """Return the mutant or the registered protocol of that name.
+    """Return the mutant, the variant or the registered protocol of that name.
 
     Raises:
-        LocalProtocolError: There is neither.
+        LocalProtocolError: There is none.
     """
-    mutant = MUTANTS.get(name)
-    return protocols.describe(name) if mutant is None else mutant.protocol
+    if name in MUTANTS:
+        return MUTANTS[name].protocol
+    return VARIANTS.get(name) or protocols.describe(name)

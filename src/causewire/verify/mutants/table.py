@@ -9,6 +9,8 @@ from typing import Any
 from ... import protocols
 from ...core.endpoint import Endpoint
 from ...protocols import Protocol
+from ..programs import parse
+from ..setup import NetworkModel, Setup
 
 __all__ = ["Mutant"]
 
@@ -27,6 +29,7 @@ class Mutant:
         program: A program in which it shows, as `parse` reads it.
         network: Arguments of `NetworkModel`, if reordered packets are not enough.
         options: Options of the protocol.
+        driver: The driver under which the mistake shows (see `Setup`).
     """
 
     name: str
@@ -37,9 +40,16 @@ class Mutant:
     program: str
     network: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    driver: str = "packets"
 
     @property
     def protocol(self) -> Protocol:
         """The protocol with the mistake, for whatever takes a protocol."""
         original = protocols.describe(self.of).with_options(**self.options)
         return replace(original, name=self.name, endpoint=self.endpoint, summary=self.mistake)
+
+    @property
+    def setup(self) -> Setup:
+        """The setup in which the mistake shows."""
+        processes = len(parse(self.program))
+        return Setup(self.protocol, processes, NetworkModel(**self.network), self.driver)

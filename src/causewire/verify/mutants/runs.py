@@ -1,0 +1,107 @@
+"""`csps` and `sps` with mistakes in what a node alone calls: runs and departures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.csps import Csps, Departure
+from ...core.hybrid import HybridEndpoint, HybridPeer
+from ...core.sps import Sps
+from ..variants import CspsDepartures
+from .table import Mutant
+
+__all__ = ["TABLE"]
+
+
+class _RunsUnflagged(HybridEndpoint[Any]):
+    """Messages that leave in a run carry no flag."""
+
+    __slots__ = ()
+
+    def _unflagged(self, peer: HybridPeer, start: int, end: int) -> int:
+        return end
+
+
+class CspsRunsUnflagged(_RunsUnflagged, Csps):
+    __slots__ = ()
+
+
+class SpsRunsUnflagged(_RunsUnflagged, Sps):
+    __slots__ = ()
+
+
+class CspsRunFirstPermit(Csps):
+    """A run waits for the permit of its first message, not of its last."""
+
+    __slots__ = ()
+
+    def _accept_run(self, source: str, peer: HybridPeer, mids: Sequence[int], per: bool) -> None:
+        super()._accept_run(source, peer, mids[:1], per)
+
+
+class CspsDeparturePermitted(CspsDepartures):
+    """All messages of a departure are permitted when one receiver has acked."""
+
+    __slots__ = ()
+
+    def _look_inside(self, front: Departure) -> None:
+        self._permit_all(front)
+
+
+class CspsDepartureStuck(CspsDepartures):
+    """A departure that one receiver has acked in part is not looked into."""
+
+    __slots__ = ()
+
+    def _permit_all(self, departure: Departure) -> None:
+        pass
+
+
+TABLE = (
+    Mutant(
+        "csps-runs-unflagged",
+        "csps",
+        CspsRunsUnflagged,
+        "",
+        "messages that leave in a run carry no flag",
+        "0>2,1; 1>2; 2>",
+        driver="runs",
+    ),
+    Mutant(
+        "sps-runs-unflagged",
+        "sps",
+        SpsRunsUnflagged,
+        "",
+        "messages that leave in a run carry no flag",
+        "0>2,1; 1>2; 2>",
+        driver="runs",
+    ),
+    Mutant(
+        "csps-run-first-permit",
+        "csps",
+        CspsRunFirstPermit,
+        "",
+        "a run waits for the permit of its first message instead of its last",
+        "0>2,1,2,1; 1>2; 2>",
+        driver="runs",
+    ),
+    Mutant(
+        "csps-departure-permitted",
+        "csps",
+        CspsDeparturePermitted,
+        "",
+        "a departure is permitted as a whole when one receiver has acked",
+        "0>2,1,2,1; 1>2; 2>",
+        driver="runs",
+    ),
+    Mutant(
+        "csps-departure-stuck",
+        "csps",
+        CspsDepartureStuck,
+        "",
+        "the receivers of a departure are not permitted when all have acked",
+        "0>2,1; 1>2; 2>",
+        driver="runs",
+    ),
+)
