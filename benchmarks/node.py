@@ -35,7 +35,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from causewire.node import Config, Node, run
-from causewire.node.proxy import Proxy
+from causewire.testing.proxy import Proxy
 
 PAYLOAD = bytes(64)
 KEY = b"a cluster key of 32 random bytes"

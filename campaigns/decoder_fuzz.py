@@ -22,7 +22,9 @@ import atheris
 with atheris.instrument_imports(include=["causewire"]):
     from causewire import protocols
     from causewire.core.endpoint import RemoteProtocolError
-    from causewire.transport import codec, frames
+    from causewire.core.run import MessageRun
+    from causewire.transport import frames
+    from causewire.transport.codec import Codec
     from causewire.transport.heads import Greeting, read_greeting_head
     from causewire.transport.varint import MalformedError, put
     from tests.transport.hostile import Target
@@ -39,10 +41,11 @@ def fuzz_codec(data: bytes) -> None:
     names = protocols.names()
     protocol = names[data[0] % len(names)] if data else names[0]
     try:
-        packet = codec.decode(protocol, data[1:])
+        codec = Codec(protocols.describe(protocol))
+        packet = codec.decode(data[1:])
     except MalformedError:
         return
-    assert codec.decode(protocol, codec.encode(protocol, packet)) == packet
+    assert codec.decode(codec.encode(packet)) == packet
     try:
         protocols.create(protocol, "ann", group=["ann", "bob"]).receive("bob", packet)
     except RemoteProtocolError:
@@ -79,7 +82,7 @@ def fuzz_link(data: bytes) -> None:
     """The payload of a link's message."""
     linked = [name for name in protocols.names() if name not in ("csps", "sps", "fifo")]
     target = Target(linked[data[0] % len(linked)] if data else "ks")
-    tail = target.bob.session("ann").inbound.tail
+    tail = target.bob._peers.session("ann").inbound.tail
     payload = data[1:]
     head = b"\x17\x01" + put(tail + 1) + b"\x00" + put(len(payload) or 1)
     target.hit(head + (payload or b"x"))
@@ -98,16 +101,16 @@ def seeds() -> dict[str, bytes]:
     """An input for each target that is understood: from there, the rest is near."""
     said = [
         frames.put_ack([[0, 2], [4, 5]]),
-        frames.put_run(frames.Run([2, 3], 1, [b"text", b"more"], True, 8), [4, 4]),
-        frames.put_run(frames.Run([9], 4, [b"x"], False, 1), [1]),
+        frames.put_run(MessageRun([2, 3], 1, [b"text", b"more"], True, 8), [4, 4]),
+        frames.put_run(MessageRun([9], 4, [b"x"], False, 1), [1]),
         frames.put_piece(frames.Piece(5, 3, True, 1, 4, bytes(10))),
         frames.put_obituary("ann", 1001),
-        frames.put_because(["ann", "carol"]),
+        frames.put_because(["ann", "carol"], 100),
         b"\x02\x01\x03\x01\x04\x06\x07\x07\x09",
     ]
     ann = shared.pair.ann
-    ann._greet(ann.peers["bob"], 5, False, ("127.0.0.1", 2))
-    ((greeting, _),) = ann.greetings
+    ann._greeter.greet(ann._peers.known["bob"], 5, False, ("127.0.0.1", 2))
+    ((greeting, _),) = ann._greeter.out
     return {
         "frames": b"".join(said),
         "codec": b"\x00\x00\x02\x01\x02\x00\x05\x01x",

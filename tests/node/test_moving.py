@@ -8,7 +8,7 @@ import pytest
 
 import causewire
 from causewire.node import PeerMoved
-from causewire.node.proxy import Proxy
+from causewire.testing.proxy import Proxy
 from causewire.transport import Address
 
 PATIENCE = 30

@@ -21,8 +21,7 @@ from causewire.node import (
     PeerSilent,
     PeerUp,
 )
-
-from .virtual import VirtualLoop, run
+from causewire.testing.virtual import VirtualLoop, run
 
 PORTS = {"alice": 1, "bob": 2, "carol": 3}
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from causewire.check import check
 from causewire.node import Node
+from causewire.testing.virtual import VirtualLoop, run
 from causewire.trace import open_trace
-
-from .virtual import VirtualLoop, run
 
 
 def node(loop: VirtualLoop, name: str, port: int, trace: Path, **settings: Any) -> Node:

@@ -7,12 +7,12 @@ limits, or be delivered twice.
 
 from __future__ import annotations
 
-from causewire.transport import Config
+from causewire.transport import TransportConfig
 from causewire.transport.heads import HEAD, SESSION
 
 from .pair import A, Pair
 
-CONFIG = Config(
+CONFIG = TransportConfig(
     peer_messages=20, peer_bytes=4000, queue_messages=8, message=2000, local_datagram=600, peers=20
 )
 
@@ -21,7 +21,7 @@ class Target:
     """bob, whom `hit` gives a datagram with these contents, sealed as ann would."""
 
     def __init__(
-        self, protocol: str = "csps", key: bytes | None = None, config: Config = CONFIG
+        self, protocol: str = "csps", key: bytes | None = None, config: TransportConfig = CONFIG
     ) -> None:
         self.pair = Pair(config=config, protocol=protocol, peers=("ann", "bob"), key=key).meet()
         self.bob = self.pair.bob
@@ -32,8 +32,8 @@ class Target:
         for data in self.pair.out(self.pair.ann):
             self.raw(data)
             self.number += 1
-        self.delivered = len(self.bob.queue)
-        self.bob.queue.clear()
+        self.delivered = len(self.bob.messages)
+        self.bob.messages.clear()
 
     def raw(self, data: bytes) -> None:
         """Any datagram at all."""
@@ -52,19 +52,19 @@ class Target:
         self.pair.now += 0.3
         self.bob.timer_fired(self.pair.now)
         for _ in range(3):
-            if self.bob.queue:
-                self.bob.queue.popleft()
+            if self.bob.messages:
+                self.bob.messages.popleft()
         self.bob.datagrams_to_send(self.pair.now)
 
     def check(self) -> None:
         """Whatever happened, there are limits."""
-        assert len(self.bob.peers) <= CONFIG.peers
-        assert len(self.bob.queue) <= CONFIG.queue_messages + 2
-        assert self.bob.waiting_bytes <= 2 * (2 * CONFIG.peer_bytes + CONFIG.message)
-        for session in self.bob.live.values():
+        assert len(self.bob._peers.known) <= CONFIG.peers
+        assert len(self.bob.messages) <= CONFIG.queue_messages + 2
+        assert self.bob._arrivals.waiting_bytes <= 2 * (2 * CONFIG.peer_bytes + CONFIG.message)
+        for session in self.bob._live.values():
             assert session.inbound.messages <= 2 * CONFIG.peer_messages + 130
             assert session.inbound.bytes >= 0
             assert session.inbound.messages >= 0
-        assert self.bob.ledger.messages >= 0
+        assert self.bob._ledger.messages >= 0
         self.bob.blocked(self.pair.now)
         self.bob.next_timer()

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from causewire.transport import Config, Session, Transport
+from causewire.transport import (
+    Confirmed,
+    Delivered,
+    PeerEvent,
+    Room,
+    Session,
+    Transport,
+    TransportConfig,
+)
 
 A, B = ("127.0.0.1", 1), ("127.0.0.1", 2)
 
@@ -19,7 +28,9 @@ class Pair:
         self.bob = self.start("bob", 2001)
 
     def start(self, name: str, incarnation: int, **more: Any) -> Transport:
-        settings: dict[str, Any] = {"config": Config(local_datagram=1232)} | self.settings | more
+        settings: dict[str, Any] = (
+            {"config": TransportConfig(local_datagram=1232)} | self.settings | more
+        )
         return Transport(name, incarnation=incarnation, **settings)
 
     def other(self, transport: Transport) -> Transport:
@@ -63,15 +74,29 @@ class Pair:
     @property
     def session(self) -> Session:
         """That of ann with bob."""
-        return self.ann.session("bob")
+        return self.ann._peers.session("bob")
 
     def send(self, payload: bytes = b"x", to: str = "bob") -> int:
-        return self.ann.send(to, payload)[0]
+        accepted = self.ann.send(to, payload)
+        assert accepted is not None
+        return accepted[0]
 
 
 def payloads(transport: Transport) -> list[bytes]:
     """Take what was delivered."""
-    transport.admit()
-    taken = [delivery.payload for delivery in transport.queue]
-    transport.queue.clear()
+    transport.refill()
+    taken = [delivery.payload for delivery in transport.messages]
+    transport.messages.clear()
     return taken
+
+
+_seen: WeakKeyDictionary[Transport, list[PeerEvent]] = WeakKeyDictionary()
+
+
+def events(transport: Transport) -> list[PeerEvent]:
+    """All that a transport has reported about peers so far; a list to be cleared at will."""
+    seen = _seen.setdefault(transport, [])
+    while (event := transport.next_event()) is not None:
+        if not isinstance(event, Delivered | Confirmed | Room):
+            seen.append(event)
+    return seen

@@ -121,7 +121,7 @@ def test_the_rest() -> None:
     assert (contents.delivered, contents.permit, contents.clock) == (5, 7, 42)
     assert contents.why
     assert contents.bye
-    contents = read(put_because(["ann", "bob"]) + put_obituary("eve", 99))
+    contents = read(put_because(["ann", "bob"], 100) + put_obituary("eve", 99))
     assert contents.because == ["ann", "bob"]
     assert contents.obituaries == [("eve", 99)]
 

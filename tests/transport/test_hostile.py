@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causewire.core.run import MessageRun
-from causewire.transport import Config, codec
+from causewire.protocols import describe
+from causewire.transport import TransportConfig
+from causewire.transport.codec import Codec
 from causewire.transport.frames import (
     Piece,
     most_messages,
@@ -121,9 +123,9 @@ def test_any_datagram_whatever(shared: Target, head: bytes, rest: bytes) -> None
 
 def test_a_greeting_that_is_damaged(shared: Target) -> None:
     pair = shared.pair
-    pair.ann._greet(pair.ann.peers["bob"], 5, False, ("127.0.0.1", 2))
-    ((greeting, _),) = pair.ann.greetings
-    pair.ann.greetings.clear()
+    pair.ann._greeter.greet(pair.ann._peers.known["bob"], 5, False, ("127.0.0.1", 2))
+    ((greeting, _),) = pair.ann._greeter.out
+    pair.ann._greeter.out.clear()
     stats = shared.bob.stats
     for k in range(len(greeting)):
         before = sum(stats.dropped.values())
@@ -137,12 +139,12 @@ def test_strangers_cannot_fill_the_memory() -> None:
     target = Target()
     ann = target.pair.ann
     for k in range(100):
-        ann.name = f"stranger {k}"
-        ann._greet(ann.peers["bob"], 5, False, ("127.0.0.1", 2))
-    for greeting, _ in ann.greetings:
+        ann.me.name = f"stranger {k}"
+        ann._greeter.greet(ann._peers.known["bob"], 5, False, ("127.0.0.1", 2))
+    for greeting, _ in ann._greeter.out:
         target.raw(greeting)
     target.check()
-    assert target.bob.stats.dropped["too many peers"] > 50
+    assert target.bob.stats.dropped["too_many_peers"] > 50
 
 
 SIZE = 16_000
@@ -195,7 +197,7 @@ GREEDY = {
 @pytest.mark.parametrize("what", GREEDY)
 def test_a_datagram_takes_memory_in_proportion_to_its_size(what: str) -> None:
     contents = GREEDY[what]()
-    target = Target(config=Config(local_datagram=SIZE + 500))
+    target = Target(config=TransportConfig(local_datagram=SIZE + 500))
     target.hit(b"\x04")  # whatever is made once
     tracemalloc.start()
     target.hit(contents)
@@ -226,7 +228,7 @@ def test_so_does_a_packet(protocol: str, item: bytes) -> None:
             data = b"\x00" + kind + put(many) + item * (SIZE // len(item))
             tracemalloc.start()
             with pytest.raises(MalformedError):
-                codec.decode(protocol, data)
+                Codec(describe(protocol)).decode(data)
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             assert peak < MOST_OF_A_PACKET * len(data)

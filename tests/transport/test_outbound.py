@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causewire.core.run import MessageRun
+from causewire.transport.budget import Budget
 from causewire.transport.frames import RUN_HEAD, most_messages, read
 from causewire.transport.outbound import Outbound
 
@@ -27,7 +28,7 @@ def outbound(messages: list[Packet]) -> Outbound:
     made.peer_messages, made.peer_bytes = 1 << 20, 1 << 30
     for flag, some in groupby(messages, itemgetter(4)):
         _, mids, pids, payloads, _ = zip(*some, strict=True)
-        made.release(MessageRun(mids, pids[0], payloads, flag))
+        made.release(MessageRun(list(mids), pids[0], list(payloads), flag))
     return made
 
 
@@ -57,10 +58,10 @@ def test_all_messages_leave_in_order_in_datagrams_that_are_not_too_long(
     got: list[Packet] = []
     pieces: dict[int, list[bytes]] = {}
     while out.pending:
-        parts: list[bytes] = []
-        used = out.fill(space, FULL, parts, [])
-        data = b"".join(parts)
-        assert 0 < used == len(data) <= space
+        budget = Budget(space)
+        assert out.fill(budget, FULL, [])
+        data = b"".join(budget.frames)
+        assert 0 < len(data) <= space
         contents = read(data)
         for run in contents.runs:
             assert run.size == sum(map(len, run.payloads))
@@ -83,7 +84,7 @@ def test_a_message_that_just_fits_leaves_whatever_comes_behind_it(step: int) -> 
     messages = chain([1, step], [bytes(FULL - RUN_HEAD)] * 2, [True] * 2)
     out = outbound(messages)
     items: list[Any] = []
-    assert out.fill(FULL, FULL, [], items) <= FULL
+    assert out.fill(Budget(FULL), FULL, items)
     assert [run.mids for run in items] == [[1]]
 
 
@@ -92,15 +93,16 @@ def test_full_datagrams() -> None:
     for step, each in ((1, 0), (7, 1)):
         out = outbound(chain([step] * 40, [bytes(64)] * 40, [True] * 40))
         items: list[Any] = []
-        out.fill(1200, FULL, [], items)
+        out.fill(Budget(1200), FULL, items)
         assert [len(run.mids) for run in items] == [(1200 - RUN_HEAD) // (64 + each)]
 
 
 def test_short_messages_are_not_more_than_a_reader_takes() -> None:
     out = outbound(chain([1] * 500, [b""] * 500, [False] * 500))
     items: list[Any] = []
-    parts: list[bytes] = []
-    out.fill(1200, FULL, parts, items)
+    budget = Budget(1200)
+    out.fill(budget, FULL, items)
+    parts = budget.frames
     assert 0 < sum(len(run.mids) for run in items) <= most_messages(len(b"".join(parts)))
     assert [list(run.mids) for run in read(b"".join(parts)).runs] == [run.mids for run in items]
 
@@ -117,10 +119,10 @@ def test_what_was_lost_leaves_again_unless_it_is_acked(
     for _ in range(10_000):
         if not out.pending:
             break
-        parts: list[bytes] = []
+        budget = Budget(space)
         items: list[Any] = []
-        out.fill(space, FULL, parts, items)
-        data = b"".join(parts)
+        out.fill(budget, FULL, items)
+        data = b"".join(budget.frames)
         assert len(data) <= space
         if chance.random() < 0.4:
             out.lost(items)

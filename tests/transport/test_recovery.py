@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causewire.transport.received import MOST, Received
-from causewire.transport.recovery import Recovery, RoundTrip, Sent, Window
+from causewire.transport.recovery import CongestionWindow, Recovery, RoundTrip, Sent
 from causewire.transport.varint import MalformedError
 
 
@@ -52,7 +52,7 @@ def test_round_trip_as_in_rfc_6298() -> None:
 
 
 def recovery() -> Recovery:
-    return Recovery(RoundTrip(0.2, 0.01, 2.0), Window(1000))
+    return Recovery(RoundTrip(0.2, 0.01, 2.0), CongestionWindow(1000))
 
 
 def sent(now: float, size: int = 1000) -> Sent:
@@ -100,7 +100,7 @@ def test_a_timeout_takes_the_oldest_and_backs_off() -> None:
 
 
 def test_the_window_doubles_then_halves_then_grows_slowly() -> None:
-    w = Window(1000)
+    w = CongestionWindow(1000)
     start = w.size
     for number in range(16):
         w.acked(number, 1000)

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from causewire.sim import Slow
-from causewire.testing.wire import Faults, Wire, Workload, play
-from causewire.transport import Config, PeerMoved, PeerRestarted
+from causewire.testing.wire import Faults, Wire, WireWorkload, play
+from causewire.transport import PeerMoved, PeerRestarted, TransportConfig
 from causewire.transport.session import Session
 
 KEY = b"a cluster key of 32 random bytes"
@@ -89,8 +89,8 @@ def test_restarts_are_survived_and_noticed() -> None:
         wire = Wire(
             seed,
             faults=Faults(delay=(0.0005, 0.08), restarts=3, loss=0.1),
-            workload=Workload(processes=4, messages=12, multicast=0.6, replies=0.7, pace=0.004),
-            config=Config(keepalive=2.0),
+            workload=WireWorkload(processes=4, messages=12, multicast=0.6, replies=0.7, pace=0.004),
+            config=TransportConfig(keepalive=2.0),
         )
         verdict = wire.play()
         assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
@@ -102,7 +102,7 @@ def test_restarts_are_survived_and_noticed() -> None:
 def last_words() -> Wire:
     """p0 sends to p2, on a slow way, then to p1, and dies; p1 passes it on to p2."""
     slowly = Slow(at=100_000_000, links=(("p0", "p2"),), oneway=True, factor=1000)
-    wire = Wire(0, workload=Workload(processes=3), timeline=[slowly])
+    wire = Wire(0, workload=WireWorkload(processes=3), timeline=[slowly])
     p0, p1, p2 = wire.hosts.values()
     wire.run(0.1)
     wire.send(p0, ["p2"])
@@ -124,11 +124,11 @@ def last_words() -> Wire:
 def test_who_depends_on_the_dead_is_told_not_to_hear_their_last_words() -> None:
     wire = last_words()
     assert wire.verdict.fine, wire.verdict.complaints
-    assert wire.hosts["p2"].transport.stats.dropped["no such session"] == 1
+    assert wire.hosts["p2"].transport.stats.dropped["unknown_session"] == 1
 
 
 def test_without_obituaries_they_would_be_heard_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tells_nobody(self: Session, parts: list[bytes], sent: object) -> bool:
+    def tells_nobody(self: Session, budget: object, sent: object) -> bool:
         self.obituaries = {}
         return True
 
@@ -142,8 +142,8 @@ def test_a_peer_that_moves_goes_on() -> None:
         wire = Wire(
             seed,
             faults=Faults(moves=4, loss=0.05),
-            workload=Workload(processes=3, messages=15, pace=0.03),
-            config=Config(keepalive=2.0),
+            workload=WireWorkload(processes=3, messages=15, pace=0.03),
+            config=TransportConfig(keepalive=2.0),
         )
         verdict = wire.play()
         assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"

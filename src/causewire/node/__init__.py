@@ -15,9 +15,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from ..transport import (
-    Config,
-    Event,
     MessageBlocked,
+    PeerEvent,
     PeerLeft,
     PeerMoved,
     PeerRefused,
@@ -26,9 +25,15 @@ from ..transport import (
     PeerUp,
     Reason,
     Superseded,
+    TransportConfig,
+    UnknownPeer,
 )
-from .node import Message, Node
-from .receipt import Closed, DeliveryFailed, Full, NodeError, Receipt
+from .base import Message
+from .node import Node, Receipt
+from .receipt import Closed, DeliveryFailed, Full, NodeError
+
+Config = TransportConfig
+Event = PeerEvent
 
 __all__ = [
     "Closed",
@@ -40,6 +45,7 @@ __all__ = [
     "MessageBlocked",
     "Node",
     "NodeError",
+    "PeerEvent",
     "PeerLeft",
     "PeerMoved",
     "PeerRefused",
@@ -49,6 +55,8 @@ __all__ = [
     "Reason",
     "Receipt",
     "Superseded",
+    "TransportConfig",
+    "UnknownPeer",
     "run",
 ]
 
@@ -56,16 +64,22 @@ T = TypeVar("T")
 
 
 COLLECT_AFTER = 50_000
-"""Objects more than before that make Python look for cycles among them, under `run`."""
+"""How many more objects make Python look for reference cycles, under `run`."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run` for a process that moves many messages.
+    """Run a coroutine like `asyncio.run`, in a process that moves many messages.
 
-    On uvloop, where it is installed; and, in the main thread, with a garbage collector
-    that looks less often: messages are in no cycle, and come and go by the thousand,
-    so that at the 700 objects of Python's default it would look at all that are under
-    way again and again, and never find anything.
+    It uses uvloop if that is installed. In the main thread, it also makes the garbage
+    collector run less often: messages are in no reference cycle and come and go by the
+    thousand, so with Python's default of 700 objects it would examine all messages in
+    flight again and again without finding anything.
+
+    Args:
+        main: The coroutine.
+
+    Returns:
+        The result of the coroutine.
     """
     often, *rest = gc.get_threshold()
     if often and threading.current_thread() is threading.main_thread():

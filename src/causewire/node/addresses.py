@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..transport import Address
 
-__all__ = ["Place", "bind", "lookup", "split"]
+__all__ = ["Place", "bind", "lookup", "lookup_now", "split"]
 
 Place: TypeAlias = str | Address
-"""Where a node is: `"host:port"`, `"[::1]:port"`, or a pair."""
+"""The address of a node: `"host:port"`, `"[::1]:port"`, or a pair."""
 
 BUFFER = 4 << 20
-"""What the socket's buffers should be, as far as the system allows."""
+"""The size of the socket's buffers, as far as the system allows."""
 
 
 def split(place: Place) -> Address:
-    """Host and port."""
+    """Return host and port.
+
+    Raises:
+        ValueError: It is not written as an address.
+    """
     if isinstance(place, tuple):
         host, port = place[0], place[1]
     else:
@@ -32,23 +36,60 @@ def split(place: Place) -> Address:
     return host, port
 
 
-async def lookup(place: Place) -> Address:
-    """The numeric address of a place; names are looked up."""
+def _numeric(place: Place) -> tuple[Address, bool]:
+    """Return host and port, and whether the host is a number already."""
     host, port = split(place)
     try:
-        return str(ipaddress.ip_address(host)), port
+        return (str(ipaddress.ip_address(host)), port), True
     except ValueError:
-        pass
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-    except socket.gaierror as error:
-        raise OSError(f"{host}: {error.strerror}") from None
+        return (host, port), False
+
+
+def _first(host: str, port: int, found: list[Any]) -> Address:
     return str(found[0][4][0]), port
 
 
+async def lookup(place: Place) -> Address:
+    """Return the numeric address of a place, without blocking the event loop.
+
+    Raises:
+        OSError: The name of the host cannot be resolved.
+        ValueError: It is not written as an address.
+    """
+    address, numeric = _numeric(place)
+    if numeric:
+        return address
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(*address, type=socket.SOCK_DGRAM)
+    except socket.gaierror as error:
+        raise OSError(f"{address[0]}: {error.strerror}") from None
+    return _first(*address, found)
+
+
+def lookup_now(place: Place) -> Address:
+    """Return the numeric address of a place; the same as `lookup`, but it blocks."""
+    address, numeric = _numeric(place)
+    if numeric:
+        return address
+    try:
+        found = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)
+    except socket.gaierror as error:
+        raise OSError(f"{address[0]}: {error.strerror}") from None
+    return _first(*address, found)
+
+
 def bind(address: Address, insecure: bool) -> socket.socket:
-    """A datagram socket; on loopback only, unless datagrams are sealed or it is all right."""
+    """Return a datagram socket that is bound to a numeric address.
+
+    Args:
+        address: The address.
+        insecure: Whether another address than loopback is acceptable.
+
+    Raises:
+        ValueError: The address is not loopback, and must be.
+        OSError: The address is not available.
+    """
     host, port = address
     ip = ipaddress.ip_address(host)
     if not ip.is_loopback and not insecure:

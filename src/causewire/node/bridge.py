@@ -1,8 +1,8 @@
-"""The bridge between a transport and an event loop: a socket, a timer, and turns.
+"""The bridge between a transport and an asyncio event loop: a socket, a timer, and turns.
 
-What comes from the socket goes to the transport, and what the transport wants to
-send goes to the socket, once per turn of the loop: after the application's tasks
-have had their chance to answer, so that acks share datagrams with the answers.
+Datagrams from the socket go to the transport, and those of the transport go to the socket
+once per turn of the loop: after the application's tasks have had an opportunity to answer,
+so that acks share datagrams with the answers.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import socket
 from collections import deque
 from collections.abc import Callable
 
-from ..transport import Address, Transport
+from ..transport import Address, DropReason, Transport
 
 __all__ = ["Bridge"]
 
 DRAIN = 64
-"""Datagrams taken from the socket before others get their turn."""
+"""Datagrams that are taken from the socket before others get their turn."""
 
 LARGEST_DATAGRAM = 65536
 
@@ -25,42 +25,26 @@ LARGEST_DATAGRAM = 65536
 class Bridge:
     """Drives a transport with a socket, on the running loop."""
 
-    __slots__ = (
-        "_arrived",
-        "_backlog",
-        "_timer",
-        "_timer_at",
-        "_woken",
-        "due",
-        "loop",
-        "sock",
-        "transport",
-    )
+    __slots__ = ("_backlog", "_notice", "_timer", "_timer_at", "due", "loop", "sock", "transport")
 
     def __init__(
-        self,
-        transport: Transport,
-        sock: socket.socket,
-        arrived: Callable[[], None],
-        woken: Callable[[], None],
+        self, transport: Transport, sock: socket.socket, notice: Callable[[], None]
     ) -> None:
         self.transport = transport
         self.sock = sock
         self.loop = asyncio.get_running_loop()
         self.due = False
         """Whether a flush is scheduled."""
-        self._arrived = arrived
-        """Called when messages may have been delivered."""
-        self._woken = woken
-        """Called at the end of a turn."""
+        self._notice = notice
+        """Is called when the transport may have events."""
         self._backlog: deque[tuple[bytes, Address]] = deque()
-        """What the socket would not take."""
+        """Datagrams that the socket did not accept yet."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self.loop.add_reader(sock, self._readable)
 
     def stop(self) -> None:
-        """Let go of the loop and the socket."""
+        """Detach from the loop, and close the socket."""
         self.loop.remove_reader(self.sock)
         if self._backlog:
             self.loop.remove_writer(self.sock)
@@ -69,22 +53,22 @@ class Bridge:
         self.sock.close()
 
     def soon(self) -> None:
-        """Something is to be sent at the end of this turn."""
+        """Have datagrams sent at the end of this turn."""
         if not self.due:
             self.due = True
             self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """The end of a turn."""
+        """End a turn: send datagrams, set the timer, and report events."""
         if self.sock.fileno() < 0:
             return
         self.due = False
-        self.transmit()
+        self._transmit()
         self._arm()
-        self._woken()
+        self._notice()
 
-    def transmit(self) -> None:
-        """Send all that may be sent now."""
+    def _transmit(self) -> None:
+        """Send all datagrams that may be sent now."""
         send = self.sock.sendto
         backlog = self._backlog
         for datagram in self.transport.datagrams_to_send(self.loop.time()):
@@ -97,7 +81,7 @@ class Bridge:
                 backlog.append(datagram)
                 self.loop.add_writer(self.sock, self._writable)
             except OSError:
-                self.transport.stats.drop("not sent")
+                self.transport.stats.drop(DropReason.NOT_SENT)
 
     def _writable(self) -> None:
         backlog = self._backlog
@@ -107,7 +91,7 @@ class Bridge:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                self.transport.stats.drop("not sent")
+                self.transport.stats.drop(DropReason.NOT_SENT)
             backlog.popleft()
         self.loop.remove_writer(self.sock)
 
@@ -121,13 +105,12 @@ class Bridge:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError:
-            self.transport.stats.drop("not received")
-        self.transport.admit()
-        self._arrived()
+            self.transport.stats.drop(DropReason.NOT_RECEIVED)
+        self._notice()
         self.soon()
 
     def _arm(self) -> None:
-        """Have a timer that fires no later than the transport wants."""
+        """Set a timer that fires no later than the transport needs it."""
         due = self.transport.next_timer()
         if self._timer is not None:
             if due is not None and self._timer_at <= due:

@@ -1,18 +1,17 @@
-"""What a sender gets back: a receipt, and the ways in which sending can fail."""
+"""What a sender gets back: a receipt, and the errors that sending can raise."""
 
 from __future__ import annotations
 
-import asyncio
-from heapq import heappush
+from typing import Any
 
 from ..core.errors import CausewireError
 from ..transport import Session
 
-__all__ = ["Closed", "DeliveryFailed", "Full", "NodeError", "Receipt"]
+__all__ = ["BaseReceipt", "Closed", "DeliveryFailed", "Full", "NodeError"]
 
 
 class NodeError(CausewireError):
-    """Something that a node cannot do."""
+    """A node cannot do what it was asked to do."""
 
 
 class Closed(NodeError):  # noqa: N818 - it names a state, like asyncio.QueueEmpty
@@ -24,7 +23,12 @@ class Full(NodeError):  # noqa: N818
 
 
 class DeliveryFailed(NodeError):  # noqa: N818
-    """A receiver is gone, and is not known to have delivered the message."""
+    """A message is not known to have been delivered, and nothing more will be heard of it.
+
+    Attributes:
+        mid: The number of the message.
+        names: The receivers that are not known to have delivered it.
+    """
 
     def __init__(self, mid: int, names: tuple[str, ...]) -> None:
         super().__init__(mid, names)
@@ -35,8 +39,8 @@ class DeliveryFailed(NodeError):  # noqa: N818
         return f"message {self.mid} is not known to have been delivered by {', '.join(self.names)}"
 
 
-class Receipt(tuple[int, tuple[Session, ...]]):
-    """A message that was accepted.
+class BaseReceipt(tuple[int, tuple[Session, ...], Any]):
+    """A message that was accepted: its number, its receivers' sessions, and its node.
 
     A receipt costs next to nothing while nobody asks it anything.
     """
@@ -58,17 +62,11 @@ class Receipt(tuple[int, tuple[Session, ...]]):
         """Receivers that are gone, and are not known to have delivered it."""
         return tuple([s.name for s in self[1] if s.confirmed < self[0] and s.over])
 
-    async def delivered(self) -> None:
-        """Wait until every receiver has delivered it; `DeliveryFailed` if one is gone."""
-        loop = asyncio.get_running_loop()
-        mid, sessions = self
-        for session in sessions:
-            if session.confirmed < mid and not session.over:
-                future = loop.create_future()
-                heappush(session.waiters, (mid, id(future), future))
-                await future
-        if failed := self.failed:
-            raise DeliveryFailed(mid, failed)
+    def _check(self) -> None:
+        """Raise `DeliveryFailed` unless every receiver is known to have delivered it."""
+        lacking = tuple([s.name for s in self[1] if s.confirmed < self[0]])
+        if lacking:
+            raise DeliveryFailed(self[0], lacking)
 
     def __repr__(self) -> str:
         state = "failed" if self.failed else "under way" if self.missing else "delivered"

@@ -1,14 +1,14 @@
-"""Writes the trace of what happened at a node.
+"""Writes the trace of what happens at a node.
 
-    start     a life of the process begins; the rows of a second one bear a name of
-              their own, like `alice/2`, since it knows nothing of the first
+    start     a start of the process; the rows of its second start have a name of their own,
+              like `alice/2`, since that process knows nothing of the first
     send      causal send
-    release   a message leaves for the first time; metadata_bytes: what it takes on
-              the wire beside its payload, were it alone in its datagram's frames
-    receive   it arrives for the first time
-    deliver   it is put into the application's queue
+    release   a message is put on the network; metadata_bytes is what it takes in a datagram
+              in addition to its payload, if it is alone in it
+    receive   a message arrives for the first time
+    deliver   a message is put into the application's queue
 
-While a node writes a trace, its datagrams carry its Lamport time; so the column
+While a node writes a trace, its datagrams carry its Lamport time, so that the column
 `lamport` orders the rows of all nodes that do.
 """
 
@@ -24,13 +24,13 @@ from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event, open_trace, open_wri
 from ..transport import Session
 from ..transport.frames import put_run
 
-__all__ = ["Recorder", "lives_in"]
+__all__ = ["TraceRecorder", "lives_in"]
 
 START = "start"
 
 
 def lives_in(path: str | os.PathLike[str], name: str) -> int:
-    """How many lives of a process a live trace has already."""
+    """Return how many starts of a process a live trace has already."""
     if Path(path).suffix != ".jsonl" or not Path(path).exists():
         return 0
     trace = open_trace(path, tolerate_cut=True)
@@ -39,8 +39,8 @@ def lives_in(path: str | os.PathLike[str], name: str) -> int:
     )
 
 
-class Recorder:
-    """An observer of a transport that writes rows."""
+class TraceRecorder:
+    """An observer of a transport that writes rows of a trace."""
 
     def __init__(self, path: str | os.PathLike[str], run: str, name: str, life: int) -> None:
         self._writer = open_writer(path, live=Path(path).suffix == ".jsonl")
@@ -67,10 +67,12 @@ class Recorder:
         self._seq += 1
 
     def sent(self, mid: int, to: tuple[str, ...], size: int) -> None:
+        """Write a row for a causal send."""
         names = tuple([self._process if name == self._name else name for name in to])
         self._row(SEND, self._process, mid, names, size)
 
     def released(self, session: Session, run: MessageRun) -> None:
+        """Write a row for each message put on the network."""
         pids = (run.pid, *run.mids)
         for mid, pid, payload in zip(run.mids, pids, run.payloads, strict=False):
             size = len(payload)
@@ -79,17 +81,21 @@ class Recorder:
             self._row(RELEASE, self._process, mid, (session.label,), size, metadata)
 
     def arrived(self, session: Session, run: MessageRun) -> None:
+        """Write a row for each message that arrived."""
         label = session.label
         for mid, payload in zip(run.mids, run.payloads, strict=True):
             self._row(RECEIVE, label, mid, (label,), len(payload))
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
+        """Write a row for each delivery."""
         for source, mid, payload in deliveries:
             origin = labels.get(source, self._process)
             self._row(DELIVER, origin, mid, (origin,), len(payload))
 
     def flush(self) -> None:
+        """Write everything to the file."""
         self._writer.flush()
 
     def close(self) -> None:
+        """Close the file."""
         self._writer.close()

@@ -1,11 +1,11 @@
-"""Real node processes on loopback, with a bad network in between.
+"""Real node processes on loopback, with an unreliable network between them.
 
     async with Cluster(["ann", "bob"], program, {"loss": 0.1}, protocol="csps") as cluster:
-        cluster.tell("ann", "...")              # a line, for the program to understand
+        cluster.tell("ann", "...")              # a line for the program
         answer = await cluster.answer("ann")    # one JSON object
 
-`program` is the path of a `puppet.Puppet`. Each process takes a port that is free
-and says which; to the others it is where the proxy says, before and after a restart.
+`program` is the path of a script with a `puppet.Puppet`. Each process takes a free port and
+reports it; the others reach it through the proxy, before and after a restart.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from collections.abc import Mapping, Sequence
 from signal import SIGCONT
 from typing import Any, Self
 
-from ..node.proxy import Proxy
+from .proxy import Proxy
 
 __all__ = ["Cluster"]
 
 _NOWHERE = ("127.0.0.1", 9)
-"""The discard port: where a process is until it has said so."""
+"""The discard port: the address of a process until it has reported its own."""
 
 
 class Cluster:
-    """Processes by name, each a program that does what it is told."""
+    """Processes by name, each a program that obeys commands."""
 
     def __init__(
         self,
@@ -74,19 +74,19 @@ class Cluster:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=os.environ | {"PYTHONWARNINGS": "default"},
-            start_new_session=True,  # who interrupts us means us: we end them
+            start_new_session=True,  # an interrupt is for us only: we end them
         )
         port = (await self.answer(name))["port"]
         self.proxy.places[name] = ("127.0.0.1", port)
 
     def tell(self, name: str, command: str) -> None:
-        """Give a process a line."""
+        """Send a process a line."""
         stdin = self.processes[name].stdin
         assert stdin is not None
         stdin.write(f"{command}\n".encode())
 
     async def answer(self, name: str, timeout: float = 30.0) -> dict[str, Any]:
-        """The next thing that a process says."""
+        """Return the next answer of a process."""
         stdout = self.processes[name].stdout
         assert stdout is not None
         async with asyncio.timeout(timeout):
@@ -97,12 +97,12 @@ class Cluster:
         return answer
 
     async def ask(self, name: str, command: str) -> dict[str, Any]:
-        """Give a process a line that it answers."""
+        """Send a process a line, and return its answer."""
         self.tell(name, command)
         return await self.answer(name)
 
     async def stop(self) -> dict[str, dict[str, Any]]:
-        """Close all; returns the last answer of each."""
+        """Close all processes, and return the last answer of each."""
         for name in self.names:
             self.tell(name, "stop")
         said = {name: await self.answer(name) for name in self.names}

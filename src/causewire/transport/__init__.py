@@ -1,39 +1,53 @@
 """Causal messages on datagrams, sans-IO: see `transport`."""
 
-from .config import Config
+from .config import TransportConfig
 from .events import (
     Address,
+    Confirmed,
+    Delivered,
     Event,
     MessageBlocked,
+    PeerEvent,
     PeerLeft,
     PeerMoved,
     PeerRefused,
     PeerRestarted,
     PeerSilent,
     PeerUp,
+    Room,
     Superseded,
 )
+from .observer import Observer
 from .session import Session
-from .stats import Stats
-from .transport import NATIVE, Observer, Transport
+from .stats import DropReason, Stats
+from .status import PeerStatus, Status
+from .transport import Accepted, Transport, UnknownPeer
 from .watch import Reason
 
 __all__ = [
-    "NATIVE",
+    "Accepted",
     "Address",
-    "Config",
+    "Confirmed",
+    "Delivered",
+    "DropReason",
     "Event",
     "MessageBlocked",
     "Observer",
+    "PeerEvent",
     "PeerLeft",
     "PeerMoved",
     "PeerRefused",
     "PeerRestarted",
     "PeerSilent",
+    "PeerStatus",
     "PeerUp",
     "Reason",
+    "Room",
     "Session",
     "Stats",
+    "Status",
     "Superseded",
     "Transport",
+    "TransportConfig",
+    "UnknownPeer",
 ]

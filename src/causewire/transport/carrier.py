@@ -1,11 +1,11 @@
-"""What the transport sees of a protocol: messages in a chain, acks, permits.
+"""What the transport sees of a protocol: chained messages, acks and permits.
 
-`csps`, `sps` and `fifo` number and chain their messages, acknowledge by watermark
-and bear any network: the transport carries just that, and so drives them directly
-(`Native`). Every other protocol is made to look so by a link underneath (`link`).
+`csps`, `sps` and `fifo` number and chain their messages, acknowledge by watermark and
+tolerate any network. The transport carries exactly that, and drives these protocols
+directly (`Native`). Every other protocol runs on a link that provides the same (`link`).
 
-The transport hands messages of each peer over in the order of their chain, and
-only when the application has room; a native protocol delivers each at once.
+The transport hands the messages of each peer over in the order of their chain, and only
+when the application has room; a native protocol delivers each at once.
 """
 
 from __future__ import annotations
@@ -17,79 +17,77 @@ from typing import Any
 from ..core import fifo, hybrid
 from ..core.endpoint import Blocked, Delivery
 from ..core.run import MessageRun
-from ..protocols import create
+from ..protocols import Protocol, create
 
-__all__ = ["Carrier", "Native"]
+__all__ = ["Carrier", "Native", "group_of", "is_native"]
 
 
 class Carrier(ABC):
-    """One process's protocol, in the shape that the transport carries."""
+    """The protocol of one process, in the shape that the transport carries."""
 
-    protocol: str
     permits: bool
     """Whether messages have a flag for permits."""
     forgets: bool
-    """Whether it can go on without a peer that is gone, and with its successor."""
+    """Whether it continues without a peer that is gone, and with its next incarnation."""
     ticks: bool = False
-    """Whether it wants `tick` from time to time."""
+    """Whether `tick` has to be called from time to time."""
     send: Callable[[str | Collection[str], Any], int]
     """Causal send; returns the number of the message."""
 
     @abstractmethod
     def receive(self, source: str, run: MessageRun) -> None:
-        """Messages that come next in their chain."""
+        """Accept messages that come next in the chain of `source`."""
 
     @abstractmethod
     def acked(self, source: str, mid: int) -> None:
-        """All that was released to `source` up to message `mid` has arrived."""
+        """Record that all messages to `source` up to `mid` have arrived."""
 
     @abstractmethod
     def permitted(self, source: str, mid: int) -> None:
-        """The messages of `source` up to `mid` are permitted."""
+        """Record that the messages of `source` up to `mid` are permitted."""
 
     @abstractmethod
     def take_runs(self) -> list[tuple[str, MessageRun]]:
-        """Messages to send."""
+        """Return messages to send, each run with its destination."""
 
     @abstractmethod
     def take_acks(self) -> dict[str, int]:
-        """Acks to send: to whom, and of which message."""
+        """Return acks to send: the destination, and the last message acknowledged."""
 
     @abstractmethod
     def take_permits(self) -> dict[str, int]:
-        """Permits to send: to whom, and for which message."""
+        """Return permits to send: the destination, and the last message permitted."""
 
     @abstractmethod
     def take_deliveries(self) -> list[Delivery]:
-        """What the application is to get."""
+        """Return messages for the application."""
 
     @abstractmethod
     def blocked(self) -> list[Blocked]:
-        """What is held back, and why."""
+        """Return what is held back, and why."""
 
     @abstractmethod
     def confirmed(self, peer: str, acked: int) -> int:
-        """The last message of ours that the application of `peer` has.
+        """Return the last message that the application of `peer` has.
 
-        `acked` is the last that the transport knows to have arrived there.
+        `acked` is the last message that the transport knows to have arrived there.
         """
 
     @property
     @abstractmethod
     def idle(self) -> bool:
-        """Whether nothing is held back, or waits for an answer."""
+        """Whether nothing is held back or waits for an answer."""
 
     def tick(self) -> None:  # noqa: B027 - most have nothing to do
-        """Some time has passed."""
+        """Let the protocol do what it does after some time."""
 
 
 class Native(Carrier):
-    """`csps`, `sps` or `fifo`."""
+    """`csps`, `sps`, `fifo`, or a protocol whose endpoint derives from one of theirs."""
 
     forgets = True
 
-    def __init__(self, protocol: str, me: str) -> None:
-        self.protocol = protocol
+    def __init__(self, protocol: Protocol, me: str) -> None:
         endpoint = create(protocol, me)
         assert isinstance(endpoint, fifo.FifoEndpoint)
         self.endpoint: fifo.FifoEndpoint[Any] = endpoint
@@ -128,6 +126,11 @@ class Native(Carrier):
         return self.endpoint.idle
 
 
+def is_native(protocol: Protocol) -> bool:
+    """Return whether the transport drives a protocol directly."""
+    return issubclass(protocol.endpoint, fifo.FifoEndpoint)
+
+
 def group_of(me: str, peers: Iterable[str]) -> tuple[str, ...]:
-    """All members of a fixed group, from the point of view of one of them."""
+    """Return all members of a fixed group."""
     return tuple(sorted({me, *peers}))

@@ -1,11 +1,12 @@
 """Packets of any protocol as bytes, for the link (`link`). The layout is in docs/wire.md.
 
-A packet is the index of its kind among those of its protocol, then its fields,
-each with a byte in front that says what it is. Nothing is ever looked up by a name
-that came from the network, and nothing is run: what can be made is a packet of a
-kind in the table, and its class checks its fields as it does everywhere.
+A packet is the index of its kind among those of its protocol, then its fields, each with a
+byte in front that states its type. Nothing is looked up by a name that came from the network,
+and nothing is executed: the result can only be a packet of a kind in the table, and its class
+checks its fields as it does everywhere.
 
-The table is written down, since the order in it is part of the format.
+The table is written down, since the order in it is part of the format. A protocol of another
+package states its kinds of packet, in order, as the attribute `packets` of its endpoint class.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 
 from ..core import bss, cykas, fifo, hybrid, ks, mf, newtop, pak, rst
 from ..core.endpoint import Packet, RemoteProtocolError
+from ..core.errors import LocalProtocolError
+from ..protocols import Protocol
 from .varint import LARGEST, MalformedError, get, get_bytes, put
 
-__all__ = ["decode", "encode", "kinds"]
+__all__ = ["Codec", "kinds"]
 
 _CYKAS: tuple[type[Packet], ...] = (cykas.Normal, cykas.Eager, cykas.Ack, cykas.Yct)
 _PAK: tuple[type[Packet], ...] = (pak.PakMessage, pak.Ack)
@@ -41,26 +44,111 @@ _KINDS: dict[str, tuple[type[Packet], ...]] = {
     "unordered": (fifo.Datagram,),
 }
 
-FALSE, TRUE, NUMBER, BIG, TEXT, BYTES, TUPLE, SET, ALL_BUT = range(9)
+FALSE, TRUE, NUMBER, BIG, TEXT, BYTES, TUPLE, SET, ALL_BUT, VECTOR = range(10)
 
 _EMPTY: frozenset[Any] = frozenset()
-"""Made by two bytes, so one for all."""
+"""Two bytes suffice to ask for one, so all share one object."""
 
 DEEPEST = 6
-"""How deep tuples and sets may be nested."""
+"""The deepest nesting of tuples and sets."""
 
 
-def kinds(protocol: str) -> tuple[type[Packet], ...]:
-    """The kinds of packet that a protocol has, in the order of the format."""
-    return _KINDS[protocol]
+def kinds(protocol: Protocol) -> tuple[type[Packet], ...]:
+    """Return the kinds of packet that a protocol has, in the order of the format.
+
+    Raises:
+        LocalProtocolError: The protocol does not state them.
+    """
+    stated = getattr(protocol.endpoint, "packets", None)
+    if stated is not None:
+        return tuple(stated)
+    if protocol.name in _KINDS:
+        return _KINDS[protocol.name]
+    raise LocalProtocolError(
+        f"the protocol {protocol.name!r} cannot run on a network: its endpoint class "
+        f"{protocol.endpoint.__name__} has no attribute `packets` that lists its kinds of packet"
+    )
 
 
-def encode(protocol: str, packet: Packet) -> bytes:
-    """A packet of that protocol as bytes; payloads must be bytes."""
-    parts = [bytes((_KINDS[protocol].index(type(packet)),))]
-    for field in packet[1:]:
-        _put(parts, field)
-    return b"".join(parts)
+class Codec:
+    """Writes and reads the packets of one protocol."""
+
+    __slots__ = ("_index", "_kinds", "_name")
+
+    def __init__(self, protocol: Protocol) -> None:
+        self._name = protocol.name
+        self._kinds = kinds(protocol)
+        self._index = {kind: bytes((k,)) for k, kind in enumerate(self._kinds)}
+
+    def encode(self, packet: Packet) -> bytes:
+        """Return a packet as bytes; its payload must be bytes.
+
+        Raises:
+            TypeError: It contains something that has no form on the wire.
+        """
+        kind = type(packet)
+        if kind not in self._index:
+            raise TypeError(f"{packet!r} is no packet of {self._name}")
+        parts = [self._index[kind]]
+        if kind is pak.Message:
+            _put_vector(parts, packet[1])
+            _put(parts, packet[2])
+        else:
+            for field in packet[1:]:
+                _put(parts, field)
+        return b"".join(parts)
+
+    def decode(self, data: bytes) -> Packet:
+        """Return the packet in these bytes.
+
+        Raises:
+            MalformedError: There is none that is well formed.
+        """
+        if not data or data[0] >= len(self._kinds):
+            raise MalformedError("no such kind of packet")
+        made = self._kinds[data[0]]
+        fields = []
+        at = 1
+        for _ in made.fields:
+            field, at = _get(data, at, DEEPEST)
+            fields.append(field)
+        if at != len(data):
+            raise MalformedError("bytes after a packet")
+        payload = dict(zip(made.fields, fields, strict=True)).get("payload", b"")
+        if type(payload) is not bytes:
+            raise MalformedError("a payload that is not bytes")
+        make: Callable[..., Packet] = made
+        try:
+            return make(*fields)
+        except RemoteProtocolError as error:
+            raise MalformedError(str(error)) from None
+
+
+def _put_vector(parts: list[bytes], vector: tuple[int, ...]) -> None:
+    """Write small integers with as many bits each as the largest needs.
+
+    The entries of a vector of PAK are below k, so this takes at most n * ceil(log2 k) bits
+    in addition to the number of entries and of bits.
+    """
+    bits = max(1, max(vector, default=0).bit_length())
+    packed = 0
+    for entry in reversed(vector):
+        packed = packed << bits | entry
+    size = (bits * len(vector) + 7) // 8
+    parts += (b"\x09", put(len(vector)), put(bits), packed.to_bytes(size, "little"))
+
+
+def _get_vector(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    count, at = get(data, at)
+    bits, at = get(data, at)
+    if not 0 < bits <= 62:
+        raise MalformedError("a vector with an impossible width")
+    end = at + (bits * count + 7) // 8
+    if end > len(data) or count > len(data):
+        raise MalformedError("cut short")
+    packed = int.from_bytes(data[at:end], "little")
+    mask = (1 << bits) - 1
+    return tuple([packed >> k & mask for k in range(0, bits * count, bits)]), end
 
 
 def _put(parts: list[bytes], value: Any) -> None:
@@ -89,30 +177,7 @@ def _put(parts: list[bytes], value: Any) -> None:
         parts.append(b"\x08")
         _put(parts, value.names)
     else:
-        raise TypeError(f"a packet cannot have {value!r} in it on the wire")
-
-
-def decode(protocol: str, data: bytes) -> Packet:
-    """The packet in these bytes, well formed; `MalformedError` if there is none."""
-    classes = _KINDS[protocol]
-    if not data or data[0] >= len(classes):
-        raise MalformedError("no such kind of packet")
-    made = classes[data[0]]
-    fields = []
-    at = 1
-    for _ in made.fields:
-        field, at = _get(data, at, DEEPEST)
-        fields.append(field)
-    if at != len(data):
-        raise MalformedError("bytes behind a packet")
-    payload = dict(zip(made.fields, fields, strict=True)).get("payload", b"")
-    if type(payload) is not bytes:
-        raise MalformedError("a payload that is not bytes")
-    make: Callable[..., Packet] = made
-    try:
-        return make(*fields)
-    except RemoteProtocolError as error:
-        raise MalformedError(str(error)) from None
+        raise TypeError(f"{value!r} in a packet has no form on the wire")
 
 
 def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
@@ -143,6 +208,8 @@ def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         if kind == TUPLE:
             return tuple(items), at
         return frozenset(items) if items else _EMPTY, at
+    if kind == VECTOR:
+        return _get_vector(data, at)
     if kind == ALL_BUT:
         names, at = _get(data, at, depth - 1)
         return ks.AllBut(names), at
@@ -151,4 +218,4 @@ def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         return int.from_bytes(raw, "big"), at
     if kind in (FALSE, TRUE):
         return kind == TRUE, at
-    raise MalformedError(f"an unknown kind of field, {kind}")
+    raise MalformedError(f"unknown type of field, {kind}")

@@ -1,44 +1,71 @@
-"""What a transport tells its driver, beside deliveries."""
+"""What a transport reports to its driver through `Transport.next_event`.
+
+Three events are for the driver itself, so that it can wake whoever waits: `Delivered`,
+`Confirmed` and `Room`. All others say what happened to peers and messages, and a driver
+passes them on to the application.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .watch import Reason
 
+if TYPE_CHECKING:
+    from .session import Session
+
 __all__ = [
+    "Address",
+    "Confirmed",
+    "Delivered",
     "Event",
     "MessageBlocked",
+    "PeerEvent",
     "PeerLeft",
     "PeerMoved",
     "PeerRefused",
     "PeerRestarted",
     "PeerSilent",
     "PeerUp",
+    "Room",
     "Superseded",
 ]
 
 Address: TypeAlias = tuple[str, int]
 
 
+class Delivered(NamedTuple):
+    """`Transport.messages` was empty, and has messages now."""
+
+
+class Confirmed(NamedTuple):
+    """`session.confirmed` has grown, or the session is over: receipts may be settled."""
+
+    session: Session
+
+
+class Room(NamedTuple):
+    """A send that was turned down for lack of room may succeed now."""
+
+
 class PeerUp(NamedTuple):
-    """A peer was reached: for the first time, again after silence, or as a new one."""
+    """A peer was reached: for the first time, again after silence, or as a new incarnation."""
 
     name: str
 
 
 class PeerSilent(NamedTuple):
-    """A peer owes an answer, and nothing has come from it for some time."""
+    """A peer has not answered for `seconds`."""
 
     name: str
     seconds: float
 
 
 class PeerRestarted(NamedTuple):
-    """A peer is gone and came back as new, without its memory.
+    """A peer came back as a new incarnation, without its memory.
 
-    `failed` messages had been accepted for it and are not known to have been
-    delivered; their receipts say so.
+    `failed` messages had been accepted for the old incarnation and are not known to have
+    been delivered; their receipts fail.
     """
 
     name: str
@@ -46,41 +73,40 @@ class PeerRestarted(NamedTuple):
 
 
 class PeerLeft(NamedTuple):
-    """A peer closed down, and said so. What was accepted for it has failed."""
+    """A peer closed down properly. `failed` messages accepted for it were not delivered."""
 
     name: str
     failed: int
 
 
 class PeerMoved(NamedTuple):
-    """A peer has another address now; it goes on as before."""
+    """A peer has another address now; its session continues."""
 
     name: str
     address: Address
 
 
 class PeerRefused(NamedTuple):
-    """A peer cannot be talked to: it speaks another protocol, or comes back as new
-    to a protocol that cannot go on with that."""
+    """This process and a peer cannot work together; `reason` says why."""
 
     name: str
     reason: str
 
 
 class MessageBlocked(NamedTuple):
-    """Messages have been held back for long; the reason says which, and why, in words."""
+    """Messages have been held back for long; `reason` says which, and why."""
 
     reason: Reason
 
 
 class Superseded(NamedTuple):
-    """A later incarnation of this very process was met: nobody will listen to this one."""
+    """A later incarnation of this process exists: peers ignore this one."""
 
     name: str
     incarnation: int
 
 
-Event: TypeAlias = (
+PeerEvent: TypeAlias = (
     PeerUp
     | PeerSilent
     | PeerRestarted
@@ -90,3 +116,7 @@ Event: TypeAlias = (
     | MessageBlocked
     | Superseded
 )
+"""Events that an application may want to know."""
+
+Event: TypeAlias = Delivered | Confirmed | Room | PeerEvent
+"""Everything that `Transport.next_event` returns."""

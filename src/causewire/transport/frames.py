@@ -1,21 +1,24 @@
-"""What is inside a datagram: frames, written and read. The layout is in docs/wire.md.
+"""What is inside a datagram: frames. This module writes and reads all of them.
 
-The hot path is a **run**: messages to one process that follow each other without
-a gap, each one's predecessor being the one before. So a run says its numbers
-once: the first message, how far back its predecessor is, how many there are.
-Reading and writing runs takes a fixed number of calls, whatever their length;
-what is done for each message is done by `struct`, `join` and slices.
+The layout is in docs/wire.md. There is one writer (`put_...`) and one reader for each
+type of frame, and no other module knows their bytes.
 
-A reader must not be made to do more work, or to take more memory, than a datagram
-was long: so the messages in one are limited by its length (`most_messages`), and
-nothing is set aside on the word of a length alone. Reading changes nothing: what
-is malformed anywhere is dropped whole.
+The hot path is a run (`MessageRun`): messages to one process that follow each other
+without a gap. A run states its numbers once: the first message, the distance to its
+predecessor, and the count. Reading or writing a run takes a fixed number of calls,
+whatever its length; the work for each message is done by `struct`, `join` and slices.
+
+A reader must not do more work, or take more memory, than in proportion to the length of
+the datagram: the number of messages in it is limited (`most_messages`), and nothing is
+allocated on the word of a length alone. Reading has no side effects: a datagram that is
+malformed anywhere is dropped whole.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import sub
@@ -25,33 +28,56 @@ from ..core.run import MessageRun
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
 
 __all__ = [
+    "BYE",
+    "PING",
+    "WHY",
     "Contents",
+    "FrameType",
     "Piece",
     "most_messages",
     "put_ack",
     "put_because",
+    "put_clock",
+    "put_delivered",
     "put_obituary",
+    "put_permit",
     "put_piece",
     "put_run",
     "read",
 ]
 
-ACK = 0x01
-DELIVERED = 0x02
-PERMIT = 0x03
-PING = 0x04
-OBITUARY = 0x05
-CLOCK = 0x06
-WHY = 0x07
-BECAUSE = 0x08
-BYE = 0x09
-MESSAGES = 0x10
-PIECE = 0x18
+
+class FrameType(IntEnum):
+    """The first byte of a frame. MESSAGES and PIECE have flags in their low bits."""
+
+    ACK = 0x01
+    DELIVERED = 0x02
+    PERMIT = 0x03
+    PING = 0x04
+    OBITUARY = 0x05
+    CLOCK = 0x06
+    WHY = 0x07
+    BECAUSE = 0x08
+    BYE = 0x09
+    MESSAGES = 0x10
+    PIECE = 0x18
+
+
+# Plain integers for the reader, since every datagram goes through its comparisons.
+_ACK, _DELIVERED, _PERMIT = map(int, (FrameType.ACK, FrameType.DELIVERED, FrameType.PERMIT))
+_MESSAGES, _PIECE = int(FrameType.MESSAGES), int(FrameType.PIECE)
+
 # Flags of MESSAGES; PIECE has the first of them only.
 PER, EVEN, NEXT = 1, 2, 4
 
 RUN_HEAD = 1 + 4 + 8 + 8 + 4
-"""The most bytes that a run takes beside its arrays and payloads."""
+"""The most bytes that a run takes in addition to its arrays and payloads."""
+
+PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
+"""The most bytes that a part of a message takes in addition to its data."""
+
+CLOCK_MOST = 1 + 8
+"""The most bytes of a CLOCK frame."""
 
 _WIDTHS = "BHIQ"
 
@@ -86,7 +112,7 @@ class Contents:
 
     def __init__(self) -> None:
         self.acked: list[tuple[int, int]] | None = None
-        """Datagrams that arrived, as ranges, the highest first."""
+        """Ranges of datagrams that arrived, the highest first."""
         self.delivered = 0
         """Your messages up to this one have been delivered (an ack of the protocol)."""
         self.permit = 0
@@ -96,7 +122,7 @@ class Contents:
         self.obituaries: list[tuple[str, int]] = []
         """Processes of which all incarnations below a number are gone."""
         self.why = False
-        """The sender misses permits, and wants to know whom they wait for."""
+        """The sender misses permits, and asks which processes they wait for."""
         self.because: list[str] | None = None
         """The answer to that."""
         self.bye = False
@@ -108,48 +134,82 @@ class Contents:
 
 
 def most_messages(size: int) -> int:
-    """How many messages a datagram of that size may have."""
+    """Return how many messages a datagram of that size may have."""
     return 64 + size // 16
 
 
 # -- writing ---------------------------------------------------------------------
 
 
+PING = bytes([FrameType.PING])
+"""Asks for an acknowledgement."""
+
+WHY = bytes([FrameType.WHY])
+"""Asks which processes the receiver's missing permits wait for."""
+
+BYE = bytes([FrameType.BYE])
+"""Says that the sender closes down."""
+
 ACK_MOST = 128
-"""The most bytes of an ack."""
+"""The most bytes of an ACK frame."""
 
 
-def put_ack(ranges: Sequence[Sequence[int]]) -> bytes:
-    """The datagrams that arrived, in ascending ranges; the oldest are left out if need be."""
+def put_ack(ranges: Sequence[Sequence[int]], space: int = ACK_MOST) -> bytes:
+    """Return an ACK of ascending ranges of datagrams; the oldest are left out if need be."""
     low, high = ranges[-1]
     head = b"\x01" + put(high) + put(high - low)
     rest: list[bytes] = []
     size = len(head) + 1
+    most = min(space, ACK_MOST)
     for k in range(len(ranges) - 2, -1, -1):
         below = low
         low, high = ranges[k]
         part = put(below - high - 2) + put(high - low)
         size += len(part)
-        if size > ACK_MOST:
+        if size > most:
             break
         rest.append(part)
     return b"%b%b%b" % (head, put(len(rest)), b"".join(rest))
 
 
+def put_delivered(mid: int) -> bytes:
+    """Return a DELIVERED frame: the receiver's messages up to `mid` were delivered."""
+    return b"\x02" + put(mid)
+
+
+def put_permit(mid: int) -> bytes:
+    """Return a PERMIT frame: the sender's messages up to `mid` are permitted."""
+    return b"\x03" + put(mid)
+
+
+def put_clock(lamport: int) -> bytes:
+    """Return a CLOCK frame with the sender's Lamport time."""
+    return b"\x06" + put(lamport)
+
+
 def put_obituary(name: str, incarnation: int) -> bytes:
+    """Return an OBITUARY frame: all incarnations of `name` below this one are gone."""
     return b"\x05" + put_text(name) + incarnation.to_bytes(8, "big")
 
 
-def put_because(names: Sequence[str]) -> bytes:
-    return b"\x08" + put(len(names)) + b"".join(map(put_text, names))
+def put_because(names: Iterable[str], space: int) -> bytes:
+    """Return a BECAUSE frame with as many of the names as fit into `space` bytes."""
+    texts: list[bytes] = []
+    left = space - 3
+    for text in map(put_text, names):
+        left -= len(text)
+        if left < 0:
+            break
+        texts.append(text)
+    return b"\x08" + put(len(texts)) + b"".join(texts)
 
 
 def put_run(run: MessageRun, lengths: Sequence[int]) -> bytes:
-    """Messages that follow each other without a gap; `lengths` are those of the payloads."""
+    """Return a MESSAGES frame; `lengths` are those of the payloads."""
     mids, pid, payloads, per, _ = run
     count = len(mids)
     mid = mids[0]
-    kind = MESSAGES | PER if per else MESSAGES
+    kind = _MESSAGES | PER if per else _MESSAGES
     head = put(count) + put(mid) + put(mid - pid - 1)
     if mids[-1] - mid == count - 1:
         kind |= NEXT
@@ -165,7 +225,7 @@ def put_run(run: MessageRun, lengths: Sequence[int]) -> bytes:
 
 
 def _array(numbers: Sequence[int]) -> bytes:
-    """Numbers of equal width, behind a byte that says which."""
+    """Return numbers of equal width, after a byte that states the width."""
     try:
         return b"\0" + bytes(numbers)
     except ValueError:  # one is above 255
@@ -176,34 +236,39 @@ def _array(numbers: Sequence[int]) -> bytes:
 
 
 def put_piece(piece: Piece) -> bytes:
+    """Return a PIECE frame."""
     mid, pid, per, index, count, data = piece
     numbers = (mid, mid - pid - 1, index, count, len(data))
-    return b"".join((b"%c" % (PIECE | per), *map(put, numbers), data))
+    return b"".join((b"%c" % (_PIECE | per), *map(put, numbers), data))
 
 
 # -- reading ---------------------------------------------------------------------
 
 
 def read(data: bytes) -> Contents:
-    """The frames of a datagram; `MalformedError` if there is anything wrong with them."""
+    """Return what the frames of a datagram say.
+
+    Raises:
+        MalformedError: Some frame is not well formed.
+    """
     contents = Contents()
     at, end = 0, len(data)
     left = most_messages(end)
     while at < end:
         kind = data[at]
         at += 1
-        if kind & 0xF8 == MESSAGES:
+        if kind & 0xF8 == _MESSAGES:
             run, at = _read_run(data, at, kind, left)
             left -= len(run[0])
             contents.runs.append(run)
-        elif kind == DELIVERED:
+        elif kind == _DELIVERED:
             contents.delivered, at = _read_mid(data, at)
-        elif kind == PERMIT:
+        elif kind == _PERMIT:
             contents.permit, at = _read_mid(data, at)
-        elif kind == ACK:
+        elif kind == _ACK:
             contents.acked, at = _read_ack(data, at)
             continue
-        elif kind & 0xFE == PIECE:
+        elif kind & 0xFE == _PIECE:
             piece, at = _read_piece(data, at, kind)
             contents.pieces.append(piece)
         else:
@@ -213,28 +278,28 @@ def read(data: bytes) -> Contents:
 
 
 def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
-    if kind == PING:
+    if kind == FrameType.PING:
         pass
-    elif kind == OBITUARY:
+    elif kind == FrameType.OBITUARY:
         name, at = get_text(data, at)
         if at + 8 > len(data):
             raise MalformedError("cut short")
         contents.obituaries.append((name, int.from_bytes(data[at : at + 8], "big")))
         at += 8
-    elif kind == CLOCK:
+    elif kind == FrameType.CLOCK:
         contents.clock, at = get(data, at)
-    elif kind == WHY:
+    elif kind == FrameType.WHY:
         contents.why = True
-    elif kind == BECAUSE:
+    elif kind == FrameType.BECAUSE:
         count, at = get(data, at)
         contents.because = names = []
         for _ in range(count):
             name, at = get_text(data, at)
             names.append(name)
-    elif kind == BYE:
+    elif kind == FrameType.BYE:
         contents.bye = True
     else:
-        raise MalformedError(f"an unknown kind of frame, {kind:#x}")
+        raise MalformedError(f"unknown frame type {kind:#x}")
     return at
 
 
@@ -250,7 +315,7 @@ def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
     size, at = get(data, at)
     more, at = get(data, at)
     if more > ACK_MOST // 2:
-        raise MalformedError("more ranges than an ack has")
+        raise MalformedError("more ranges than an ACK may have")
     low = high - size
     ranges = [(low, high)]
     for _ in range(more):
@@ -265,7 +330,7 @@ def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
 
 
 def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:
-    """The number of a message and that of its predecessor."""
+    """Return the numbers of a message and of its predecessor, and the next index."""
     mid, at = get(data, at)
     back, at = get(data, at)
     pid = mid - back - 1
@@ -278,17 +343,17 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, i
     count, at = get(data, at)
     mid, pid, at = _read_chain(data, at)
     if not 0 < count <= left:
-        raise MalformedError("no messages, or too many of them")
+        raise MalformedError("no messages, or too many")
     mids: Sequence[int]
     if kind & NEXT:
         mids = range(mid, mid + count)
     else:
         steps, at = _read_array(data, at, count - 1)
         if 0 in steps:
-            raise MalformedError("one number for two messages")
+            raise MalformedError("two messages with one number")
         mids = tuple(accumulate(steps, initial=mid))
     if mids[-1] > LARGEST:
-        raise MalformedError("a number that is too large")
+        raise MalformedError("a message number that is too large")
     payloads: Sequence[bytes]
     if kind & EVEN:
         length, start = get(data, at)
@@ -307,11 +372,11 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, i
 
 
 _BLOCK = 64
-"""Payloads that are taken out at a time: so there are not too many sorts of `_even`."""
+"""Payloads taken out at a time, so that few different `_even` structs are made."""
 
 
 def _cut_evenly(data: bytes, at: int, count: int, length: int) -> list[bytes]:
-    """`count` payloads of one length."""
+    """Return `count` payloads of one length."""
     payloads: list[bytes] = []
     while count > _BLOCK:
         payloads += _even(_BLOCK, length).unpack_from(data, at)
@@ -328,7 +393,7 @@ def _even(count: int, length: int) -> struct.Struct:
 
 def _read_array(data: bytes, at: int, count: int) -> tuple[Sequence[int], int]:
     if at >= len(data) or data[at] > 3:
-        raise MalformedError("cut short, or of no known width")
+        raise MalformedError("cut short, or an unknown width")
     k = data[at]
     end = at + 1 + (count << k)
     if end > len(data):
@@ -344,5 +409,5 @@ def _read_piece(data: bytes, at: int, kind: int) -> tuple[Piece, int]:
     count, at = get(data, at)
     part, at = get_bytes(data, at, len(data))
     if index >= count or not part:
-        raise MalformedError("a part that is none")
+        raise MalformedError("an impossible part of a message")
     return Piece(mid, pid, bool(kind & PER), index, count, part), at

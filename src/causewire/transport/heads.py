@@ -1,16 +1,16 @@
-"""What stands in front of a datagram, and greetings. The layout is in docs/wire.md.
+"""The heads of datagrams, and the contents of greetings. The layout is in docs/wire.md.
 
-There are two sorts of datagram: those of a **session**, between an incarnation of
-one process and one of another, and **greetings**, by which these find each other.
+There are two sorts of datagram: those of a **session**, between an incarnation of one
+process and one of another, and **greetings**, which establish sessions.
 
     A -> B   I am A, incarnation a. Who are you?
     B -> A   I am B, incarnation b; I answer A, incarnation a.
     A -> B   I am A, incarnation a; I answer B, incarnation b. We are settled.
 
-Whoever sees his own incarnation answered knows that the other side is alive now,
-since nobody could know the number before: then the session stands. A greeting
-that answers anything else changes nothing: recordings of old greetings are of no
-use. Every greeting is answered but those that say that all is settled.
+A process that sees its own incarnation answered knows that the other side is alive now,
+since nobody could know the number before: the session is established. A greeting that
+answers anything else changes nothing, so a recording of an old greeting is useless to an
+attacker. Every greeting is answered except those that say that the session is settled.
 """
 
 from __future__ import annotations
@@ -20,34 +20,46 @@ from typing import NamedTuple
 
 from .varint import MalformedError, get, get_text, put, put_text
 
-__all__ = ["GREETING", "HEAD", "SESSION", "Greeting", "greeting_head", "read_greeting_head"]
+__all__ = [
+    "GREETING",
+    "HEAD",
+    "LEAST_DATAGRAM",
+    "SESSION",
+    "Greeting",
+    "greeting_head",
+    "read_greeting_head",
+]
 
 VERSION = 1
 GREETING = VERSION << 4 | 1
 SESSION = VERSION << 4 | 2
 
 HEAD = struct.Struct(">B8sQ")
-"""Head of a session's datagram: what it is, the session's tag, its number."""
+"""Head of a session's datagram: its sort, the session's tag, its number."""
+
+LEAST_DATAGRAM = 320
+"""The shortest limit for datagrams: one with an obituary of the longest name fits."""
 
 
 class Greeting(NamedTuple):
-    """What a greeting says, beside who sends it to whom."""
+    """The contents of a greeting, without its sender and receiver, which are in its head."""
 
     answers: int
     """The incarnation of the receiver that the sender knows, or 0."""
     settled: bool
-    """For the sender, the session stands: it needs no answer."""
+    """For the sender the session is established, and it needs no answer."""
     protocol: str
     life: int
     """How many times the sender has started, as far as it knows (for traces)."""
     messages: int
-    """How many messages it takes before it has acknowledged any."""
+    """How many messages the sender accepts before it has acknowledged any."""
     room: int
     """The same in bytes of payload."""
     datagram: int
-    """The longest datagram that it takes."""
+    """The longest datagram that the sender accepts."""
 
     def encode(self) -> bytes:
+        """Return the contents as bytes."""
         numbers = (self.life, self.messages, self.room, self.datagram)
         answers = self.answers.to_bytes(8, "big")
         settled = b"\x01" if self.settled else b"\x00"
@@ -55,8 +67,13 @@ class Greeting(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> Greeting:
+        """Return the greeting in these bytes.
+
+        Raises:
+            MalformedError: There is none.
+        """
         if len(data) < 9 or data[8] > 1:
-            raise MalformedError("cut short, or neither settled nor not")
+            raise MalformedError("cut short, or an impossible flag")
         protocol, at = get_text(data, 9)
         numbers = []
         for _ in range(4):
@@ -64,21 +81,21 @@ class Greeting(NamedTuple):
             numbers.append(n)
         life, messages, room, datagram = numbers
         if at != len(data):
-            raise MalformedError("bytes behind a greeting")
-        if not life or not messages or not room or datagram < 256:
+            raise MalformedError("bytes after a greeting")
+        if not life or not messages or not room or datagram < LEAST_DATAGRAM:
             raise MalformedError("a greeting that leaves no room")
         answers = int.from_bytes(data[:8], "big")
         return cls(answers, data[8] == 1, protocol, life, messages, room, datagram)
 
 
 def greeting_head(source: str, born: int, target: str, number: int) -> bytes:
-    """Head of a greeting: what it is, who and which incarnation, to whom, its number."""
+    """Return the head of a greeting."""
     who = put_text(source) + born.to_bytes(8, "big") + put_text(target)
     return b"%c%b%b" % (GREETING, who, number.to_bytes(8, "big"))
 
 
 def read_greeting_head(data: bytes) -> tuple[str, int, str, int, int]:
-    """Source, its incarnation, target, number, and where the contents begin."""
+    """Return source, its incarnation, target, number, and where the contents begin."""
     source, at = get_text(data, 1)
     born = data[at : at + 8]
     target, at = get_text(data, at + 8)

@@ -1,26 +1,36 @@
-"""What came from one peer and has not reached the protocol yet.
+"""Messages of one peer that arrived and have not reached the protocol yet.
 
-Messages of a peer form a chain: each names its predecessor. Datagrams come in any
-order, so what arrives before its predecessor waits here (`early`), and parts of
-long messages wait for the others (`pieces`). What is next in the chain waits for
-room in the application's queue (`ready`), and is handed to the protocol when there
-is some; only then is it acknowledged. So the protocol sees every message once and
-in order, and memory is bounded by what the peer may have unacknowledged.
+The messages of a peer form a chain: each names its predecessor. Datagrams arrive in any
+order, so runs that arrive before their predecessor wait here (`early`), and parts of long
+messages wait for the other parts (`pieces`). Messages whose turn it is wait for room in
+the application's queue (`ready`); they are handed to the protocol, and so acknowledged,
+when there is room. The protocol therefore sees every message once and in order, and memory
+is bounded by what the peer may have unacknowledged.
+
+Every message passes through here in amortised logarithmic time, whatever the order of
+arrival: runs that wait are kept in a heap by predecessor, and each enters and leaves it
+once.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
+from heapq import heappop, heappush
 
 from ..core.run import MessageRun
 from .frames import Piece
 from .varint import MalformedError
 
-__all__ = ["Inbound"]
+__all__ = ["OVERHEAD", "Inbound"]
+
+OVERHEAD = 128
+"""Bytes charged for each waiting message in addition to its payload: about what Python
+needs for its number, its entry in lists and the objects around it."""
 
 
 class _Assembly:
-    """The parts of a long message that are here."""
+    """The parts of a long message that have arrived."""
 
     __slots__ = ("count", "parts", "per", "pid", "size")
 
@@ -35,115 +45,176 @@ class _Assembly:
 class Inbound:
     """Messages of one peer, on their way from datagrams to the protocol."""
 
-    __slots__ = ("_early", "_longest", "_pieces", "bytes", "messages", "ready", "tail")
+    __slots__ = (
+        "_early",
+        "_early_pids",
+        "_longest",
+        "_piece_mids",
+        "_pieces",
+        "bytes",
+        "messages",
+        "ready",
+        "tail",
+    )
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
         self.tail = 0
-        """The last message of the chain that is here, or was; all before it, too."""
+        """The last message of the chain that has arrived without a gap before it."""
         self._early: dict[int, MessageRun] = {}
-        """Single messages whose predecessor is missing, by its number."""
+        """Runs whose predecessor is missing, by its number."""
+        self._early_pids: list[int] = []
+        """The keys of `_early`, as a heap."""
         self._pieces: dict[int, _Assembly] = {}
+        self._piece_mids: list[int] = []
+        """The keys of `_pieces`, as a heap; some may have been assembled since."""
         self.ready: deque[MessageRun] = deque()
         self.messages = 0
-        """How many messages wait here, those of which only parts are here included."""
+        """Messages that wait here, including those of which only parts have arrived."""
         self.bytes = 0
+        """What they are charged: their payloads, and `OVERHEAD` for each."""
 
-    def add(self, run: MessageRun) -> bool:
-        """Messages arrived; returns whether any of them is new."""
+    def add(self, run: MessageRun) -> MessageRun | None:
+        """Accept messages that arrived, and return those of them that are new.
+
+        Raises:
+            MalformedError: They contradict what arrived before.
+        """
         mids, pid = run.mids, run.pid
-        if pid == self.tail:
+        tail = self.tail
+        if pid == tail:
             self.tail = mids[-1]
             self.ready.append(run)
-            self.messages += len(mids)
-            self.bytes += run.size
-            if self._early or self._pieces:
+            self._charge(run)
+            if self._early_pids or self._piece_mids:
                 self._join()
-            return True
-        if mids[-1] <= self.tail:
-            return False
-        return self._add_each(run)
+            return run
+        if mids[-1] <= tail:
+            return None
+        if pid < tail:
+            return self.add(_after(run, tail))
+        return self._add_early(run)
 
-    def _add_each(self, run: MessageRun) -> bool:
-        """A run with a gap in front of it, or one that was here in part."""
-        mids, pid, payloads, per, _ = run
-        early, new = self._early, False
-        for mid, payload in zip(mids, payloads, strict=True):
-            if mid > self.tail:
-                if pid < self.tail:
-                    raise MalformedError(f"message {mid} cannot be the one after {pid}")
-                known = early.get(pid)
-                if known is None:
-                    early[pid] = MessageRun((mid,), pid, (payload,), per, len(payload))
-                    self.messages += 1
-                    self.bytes += len(payload)
-                    new = True
-                elif known.mids[0] != mid:
-                    raise MalformedError(f"message {pid} cannot have two successors")
-            pid = mid
-        self._join()
-        return new
+    def _charge(self, run: MessageRun) -> None:
+        count = len(run.mids)
+        self.messages += count
+        self.bytes += run.size + OVERHEAD * count
+
+    def _discharge(self, run: MessageRun) -> None:
+        count = len(run.mids)
+        self.messages -= count
+        self.bytes -= run.size + OVERHEAD * count
+
+    def _add_early(self, run: MessageRun) -> MessageRun | None:
+        """Keep a run whose predecessor is missing, without what is kept already."""
+        early = self._early
+        while (known := early.get(run.pid)) is not None:
+            if known.mids[0] != run.mids[0]:
+                raise MalformedError(f"message {run.pid} cannot have two successors")
+            if run.mids[-1] <= known.mids[-1]:
+                return None
+            run = _after(run, known.mids[-1])
+        early[run.pid] = run
+        heappush(self._early_pids, run.pid)
+        self._charge(run)
+        return run
 
     def _join(self) -> None:
-        """Move what is next in the chain from the early ones to the ready ones.
+        """Move runs from `early` to `ready` as far as the chain is complete.
 
-        What the chain has passed is dropped: it came again in another datagram.
+        Messages that the chain has passed are dropped: they arrived again in another run.
         """
-        early = self._early
-        while self.tail in early:
-            run = early.pop(self.tail)
-            self.tail = run.mids[0]
+        pids = self._early_pids
+        while pids and pids[0] <= self.tail:
+            run = self._early.pop(heappop(pids))
+            self._discharge(run)
+            if run.mids[-1] <= self.tail:
+                continue
+            try:
+                run = run if run.pid == self.tail else _after(run, self.tail)
+            except MalformedError:
+                continue  # it contradicts the chain, which has been accepted
+            self.tail = run.mids[-1]
             self.ready.append(run)
-        for pid in [pid for pid in early if pid < self.tail]:
-            run = early.pop(pid)
-            self.messages -= 1
-            self.bytes -= run.size
-        for mid in [mid for mid in self._pieces if mid <= self.tail]:
-            self._drop(mid)
+            self._charge(run)
+        mids = self._piece_mids
+        while mids and mids[0] <= self.tail:
+            mid = heappop(mids)
+            if mid in self._pieces:
+                self._drop(mid)
 
-    def add_piece(self, piece: Piece) -> bool:
-        """A part of a message arrived; returns whether it is new."""
+    def add_piece(self, piece: Piece) -> MessageRun | None:
+        """Accept a part of a message, and return the message if that completes it.
+
+        Raises:
+            MalformedError: The part contradicts what arrived before.
+        """
         mid = piece.mid
         known = self._early.get(piece.pid)
         if mid <= self.tail or (known is not None and known.mids[0] == mid):
-            return False
+            return None
         assembly = self._pieces.get(mid)
         if assembly is None:
             assembly = self._pieces[mid] = _Assembly(piece)
+            heappush(self._piece_mids, mid)
             self.messages += 1
+            self.bytes += OVERHEAD
         elif piece[1:3] != (assembly.pid, assembly.per) or piece.parts != assembly.count:
             raise MalformedError("parts of one message that do not fit together")
         if piece.part in assembly.parts:
-            return False
-        if assembly.size + len(piece.data) > self._longest:
+            return None
+        size = len(piece.data)
+        if assembly.size + size > self._longest:
             raise MalformedError("a message that is longer than allowed")
         assembly.parts[piece.part] = piece.data
-        assembly.size += len(piece.data)
-        self.bytes += len(piece.data)
-        if len(assembly.parts) == assembly.count:
-            self._drop(mid)
-            parts = assembly.parts
-            payload = b"".join([parts[k] for k in range(assembly.count)])
-            self.add(MessageRun((mid,), assembly.pid, (payload,), assembly.per, len(payload)))
-        return True
+        assembly.size += size
+        self.bytes += size + OVERHEAD
+        if len(assembly.parts) < assembly.count:
+            return None
+        self._drop(mid)
+        parts = assembly.parts
+        payload = b"".join([parts[k] for k in range(assembly.count)])
+        return self.add(MessageRun((mid,), assembly.pid, (payload,), assembly.per, len(payload)))
 
     def _drop(self, mid: int) -> None:
+        """Forget the parts of a message. Its entry in the heap is skipped later."""
         assembly = self._pieces.pop(mid)
         self.messages -= 1
-        self.bytes -= assembly.size
+        self.bytes -= assembly.size + OVERHEAD * (1 + len(assembly.parts))
 
     def take(self, most: int) -> MessageRun:
-        """The next messages that are ready, `most` at the most."""
+        """Return the next messages that are ready, at most `most`."""
         run = self.ready.popleft()
         if len(run.mids) > most:
             run, rest = run.split(most)
             self.ready.appendleft(rest)
-        self.messages -= len(run.mids)
-        self.bytes -= run.size
+        self._discharge(run)
         return run
 
+    def closes_gap(self, pid: int, last: int) -> bool:
+        """Return whether messages after `pid`, up to `last`, contain the next in the chain."""
+        return pid <= self.tail < last
+
     def gap(self) -> tuple[int, int] | None:
-        """If something waits for a predecessor: the first such message, and that."""
-        waiting = [(run.mids[0], pid) for pid, run in self._early.items()]
-        waiting += [(mid, one.pid) for mid, one in self._pieces.items() if one.pid > self.tail]
-        return min(waiting, default=None)
+        """Return the first message that waits for a predecessor, and that predecessor."""
+        found: tuple[int, int] | None = None
+        if self._early_pids:
+            pid = self._early_pids[0]
+            found = self._early[pid].mids[0], pid
+        mids = self._piece_mids
+        while mids and mids[0] not in self._pieces:
+            heappop(mids)
+        if mids:
+            pid = self._pieces[mids[0]].pid
+            if pid > self.tail and (found is None or mids[0] < found[0]):
+                found = mids[0], pid
+        return found
+
+
+def _after(run: MessageRun, mid: int) -> MessageRun:
+    """Return the messages of a run after message `mid`, which must be one of them."""
+    k = bisect_right(run.mids, mid)
+    before = run.mids[k - 1] if k else run.pid
+    if before != mid:
+        raise MalformedError(f"message {run.mids[k]} cannot be the one after {before}")
+    return run.split(k)[1]

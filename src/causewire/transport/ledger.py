@@ -1,44 +1,45 @@
-"""Room for messages that are accepted and not yet delivered at their destination.
+"""Room for messages that were accepted and are not yet delivered at their destination.
 
-Each copy of a message takes one message's and its payload's room, of its peer's and
-of everybody's, from the moment it is accepted until the peer's application has it.
+Each copy of a message takes the room of one message and of its payload, in the account of
+its peer and in the common one, from the moment it is accepted until the peer's application
+has it.
 
-Counting that four times for each message would cost more than all the rest of
-accepting it. So a session is given **credit** for some messages at a time, which
-counts as taken; whoever sends takes from the credit of the session, two numbers,
-and comes back here when it is used up.
+Updating four counters for each message would cost more than the rest of accepting it.
+Therefore a session is given **credit** for some messages at a time, which counts as taken.
+Accepting a message then takes from the credit of the session, two numbers, and the ledger
+is asked again when the credit is used up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .config import Config
+from .config import TransportConfig
 from .session import Session
 
 __all__ = ["CHUNK", "Ledger"]
 
 CHUNK = 1024
-"""Messages that a session is given credit for, at the most."""
+"""The most messages that a session is given credit for."""
 
 CHUNK_BYTES = 65536
 
 
 class Ledger:
-    """Who has taken how much room."""
+    """The room taken by each session, and by all."""
 
     __slots__ = ("_config", "bytes", "messages", "used")
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: TransportConfig) -> None:
         self._config = config
         self.messages = 0
         """Room taken by all sessions, unused credit included."""
         self.bytes = 0
         self.used = 0
-        """Messages that were accepted on credit, ever."""
+        """Messages accepted on credit since the start."""
 
     def room(self, session: Session) -> bool:
-        """Whether there is room for another message to that peer."""
+        """Return whether there is room for another message to that peer."""
         config = self._config
         return (
             session.has_messages < config.peer_messages
@@ -48,7 +49,7 @@ class Ledger:
         )
 
     def charge(self, session: Session, size: int) -> None:
-        """A message was accepted for that peer."""
+        """Take the room of a message that was accepted for that peer."""
         session.accepted += 1
         session.taken += 1
         session.taken_bytes += size
@@ -84,11 +85,12 @@ class Ledger:
             self.release(session, credit, size)
 
     def call_in_all(self, sessions: Iterable[Session]) -> None:
+        """Take unused credit back from all these sessions."""
         for session in sessions:
             self.call_in(session)
 
     def release(self, session: Session, messages: int, size: int) -> None:
-        """These messages take no room any more."""
+        """Free the room of messages."""
         session.taken -= messages
         session.taken_bytes -= size
         self.messages -= messages

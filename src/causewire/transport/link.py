@@ -1,19 +1,19 @@
-"""A reliable FIFO link, so that any protocol of the registry can run on datagrams.
+"""A reliable FIFO link, so that any protocol can run on datagrams.
 
-Most protocols assume a network that loses nothing, or that keeps the order of
-each sender. The `fifo` endpoint makes such a network: each packet of the protocol
-above becomes the payload of a message of `fifo`, and what `fifo` delivers is handed
-to the protocol, in order. The transport carries `fifo` as it always does.
+Most protocols assume a network that loses nothing, or that keeps the order of each sender.
+The `fifo` endpoint makes such a network: each packet of the protocol becomes the payload of
+a `fifo` message, and what `fifo` delivers is handed to the protocol, in order. The transport
+carries `fifo` as it always does.
 
-An ack of `fifo` says that a packet has reached the protocol, not that a message has
-been delivered to the application: it may be held back there. For that the link has
-a word of its own, `delivered`: your messages up to this number have been delivered
-to the application here. One number will do, because all these protocols deliver the
-messages of one sender in the order in which it sent them (over a link, even
-`unordered` does). The word is said once for all that was delivered at a time.
+An ack of `fifo` says that a packet has reached the protocol, not that a message has been
+delivered to the application: the protocol may hold it back. Therefore the link has a notice
+of its own: messages up to this number have been delivered to the application here. One
+number is enough, because all these protocols deliver the messages of one sender in the order
+in which they were sent (over a link, even `unordered` does). One notice covers everything
+that was delivered at a time.
 
-A peer that comes back as a new incarnation has lost its part of the protocol's
-state, and none of these protocols can go on with that: it is not let in again.
+A peer that comes back as a new incarnation has lost its part of the protocol's state, and
+none of these protocols can continue with that: the peer is refused.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any
 from ..core import fifo
 from ..core.endpoint import Blocked, Delivery, LocalProtocolError, RemoteProtocolError
 from ..core.run import MessageRun
-from ..protocols import create, describe
+from ..protocols import Protocol, create
 from .carrier import Carrier
-from .codec import decode, encode
+from .codec import Codec
 from .varint import MalformedError, get, put
 
 __all__ = ["Link"]
@@ -36,21 +36,22 @@ _DELIVERED = b"\x01"
 
 
 class Link(Carrier):
-    """A protocol on top of `fifo`."""
+    """A protocol that runs on `fifo`."""
 
     permits = False
     forgets = False
 
-    def __init__(self, protocol: str, me: str, group: Iterable[str], **options: Any) -> None:
-        self.protocol = protocol
+    def __init__(self, protocol: Protocol, me: str, group: Iterable[str]) -> None:
         self.me = me
-        self.endpoint = create(protocol, me, group, **options)
-        self.ticks = not describe(protocol).tolerates_loss
+        self._name = protocol.name
+        self._codec = Codec(protocol)
+        self.endpoint = create(protocol, me, group)
+        self.ticks = not protocol.tolerates_loss
         self._fifo = fifo.Fifo(me)
         self._confirmed: dict[str, int] = {}
-        """The last of our messages that each peer's application has."""
+        """The last message that the application of each peer has."""
         self._due: dict[str, int] = {}
-        """What others are to be told of this."""
+        """Delivery notices to send."""
         self._ready: list[Delivery] = []
         self.send = self._send
 
@@ -76,14 +77,14 @@ class Link(Carrier):
             mid, _ = get(data, 1)
             self._confirmed[source] = max(mid, self._confirmed.get(source, 0))
         elif data[:1] == _PACKET:
-            self.endpoint.receive(source, decode(self.protocol, data[1:]))
+            self.endpoint.receive(source, self._codec.decode(data[1:]))
         else:
-            raise MalformedError("neither a packet nor a word of the link")
+            raise MalformedError("neither a packet nor a delivery notice")
 
     def _settle(self) -> None:
-        """Pass on what the protocol has to say, downward and upward."""
+        """Pass on packets of the protocol to the link, and deliveries to the application."""
         for to, packet in self.endpoint.take_packets():
-            self._fifo.send(to, _PACKET + encode(self.protocol, packet))
+            self._fifo.send(to, _PACKET + self._codec.encode(packet))
         for delivery in self.endpoint.take_deliveries():
             if delivery.source != self.me:
                 self._due[delivery.source] = delivery.mid
@@ -93,7 +94,7 @@ class Link(Carrier):
         self._fifo.receive(source, fifo.Ack(mid))
 
     def permitted(self, source: str, mid: int) -> None:
-        raise RemoteProtocolError(f"{source!r} sent a permit, which {self.protocol} has not")
+        raise RemoteProtocolError(f"{source!r} sent a permit, but {self._name} has no permits")
 
     def take_runs(self) -> list[tuple[str, MessageRun]]:
         for name, mid in self._due.items():

@@ -1,12 +1,12 @@
-"""What is to go to one peer: messages released by the protocol, in their order.
+"""Messages to one peer that the protocol released, in their order.
 
-Messages leave for the first time in the order of their release (`queue`); those of
-lost datagrams leave again before that (`resend`). The peer takes a limited number
-of messages and bytes before it has acknowledged any (its window), and says in its
-greeting how many; an ack of the protocol moves the window on.
+Messages leave for the first time in the order of their release (`queue`); those of lost
+datagrams leave again before that (`resend`). The peer accepts a limited number of messages
+and bytes before it has acknowledged any (its window, stated in its greeting); an ack of the
+protocol moves the window on.
 
-Messages lie here as the protocol had them, in columns, and go into datagrams in runs:
-nothing is done for each of them but to measure it and to join its bytes to the rest.
+Messages stay in the lists in which the protocol handed them over, and go into datagrams in
+runs: the only work for a single message is to measure it and to join its bytes to the rest.
 """
 
 from __future__ import annotations
@@ -15,46 +15,21 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..core.run import MessageRun
-from .frames import RUN_HEAD, Piece, most_messages, put_piece, put_run
+from .budget import Budget
+from .frames import PIECE_HEAD, RUN_HEAD, Piece, most_messages, put_piece, put_run
 
 __all__ = ["Item", "Outbound", "messages_in"]
 
-PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
-"""The most bytes that a part of a message takes beside its data."""
-
 Item: TypeAlias = MessageRun | Piece
-"""What a datagram carries of messages, to be repeated if it is lost."""
+"""Messages, or a part of one, that a datagram carries, and that leave again if it is lost."""
 
 
 def messages_in(item: Item) -> int:
-    """How many messages that is, in whole or in part."""
+    """Return the number of messages, in whole or in part."""
     return len(item.mids) if isinstance(item, MessageRun) else 1
-
-
-class _Queued:
-    """Messages that follow each other, and have not left yet: those from `head` on."""
-
-    __slots__ = ("head", "mids", "payloads", "per", "pid")
-
-    def __init__(self, mids: list[int], pid: int, payloads: list[bytes], per: bool) -> None:
-        self.mids = mids
-        self.pid = pid
-        """The one before the first, which may have left."""
-        self.payloads = payloads
-        self.per = per
-        self.head = 0
-
-    def passed(self, count: int) -> bool:
-        """So many more have left; returns whether that is all."""
-        self.head += count
-        if 2 * self.head >= len(self.mids):
-            self.pid = self.mids[self.head - 1]
-            del self.mids[: self.head], self.payloads[: self.head]
-            self.head = 0
-        return not self.mids
 
 
 class Outbound:
@@ -64,6 +39,7 @@ class Outbound:
         "_flying",
         "_flying_bytes",
         "_flying_messages",
+        "_head",
         "_queue",
         "_resend",
         "acked",
@@ -75,10 +51,13 @@ class Outbound:
     )
 
     def __init__(self) -> None:
-        self._queue: deque[_Queued] = deque()
+        self._queue: deque[MessageRun] = deque()
+        """Released, and not sent yet; its lists are this object's own."""
+        self._head = 0
+        """How many messages of the first run in the queue have been sent."""
         self._resend: deque[Item] = deque()
         self._flying: deque[MessageRun] = deque()
-        """What has left, and is not acknowledged."""
+        """Sent, and not acknowledged."""
         self._flying_messages = 0
         self._flying_bytes = 0
         self.released = 0
@@ -90,24 +69,25 @@ class Outbound:
         self.acked = 0
         """The last message acknowledged by the peer's protocol."""
         self.peer_messages = 0
-        """What the peer takes at a time; nothing until it is known."""
+        """The window of the peer; 0 until it is known."""
         self.peer_bytes = 0
 
     def release(self, run: MessageRun) -> None:
-        """The protocol puts messages on the network."""
-        mids, pid, payloads, per, _ = run
+        """Queue messages that the protocol put on the network; takes over their lists."""
         queue = self._queue
-        if queue and queue[-1].per == per:
-            queue[-1].mids += mids
-            queue[-1].payloads += payloads
+        if queue and queue[-1].per == run.per:
+            mids: Any = queue[-1].mids
+            payloads: Any = queue[-1].payloads
+            mids += run.mids
+            payloads += run.payloads
         else:
-            queue.append(_Queued(list(mids), pid, list(payloads), per))
-        self.last = mids[-1]
-        self.released += len(mids)
+            queue.append(run)
+        self.last = run.mids[-1]
+        self.released += len(run.mids)
 
     @property
     def pending(self) -> bool:
-        """Whether there is anything that could leave now."""
+        """Whether there is anything that may be sent now."""
         return bool(self._resend) or (
             bool(self._queue)
             and self._flying_messages < self.peer_messages
@@ -115,7 +95,7 @@ class Outbound:
         )
 
     def acknowledged(self, mid: int) -> tuple[int, int]:
-        """The peer has messages up to `mid`; returns how many, in messages and bytes."""
+        """Drop messages up to `mid`; return how many there were, and their bytes."""
         self.acked = mid
         flying = self._flying
         messages = size = 0
@@ -131,55 +111,60 @@ class Outbound:
         return messages, size
 
     def lost(self, items: list[Item]) -> None:
-        """What was in a lost datagram is to leave again."""
+        """Queue the items of a lost datagram to be sent again."""
         self._resend.extend(items)
 
     def clear(self) -> None:
-        """Nothing will leave any more."""
+        """Drop everything."""
         self._queue.clear()
         self._resend.clear()
         self._flying.clear()
 
     # -- filling a datagram ---------------------------------------------------
 
-    def fill(self, space: int, full: int, parts: list[bytes], items: list[Item]) -> int:
-        """Put as much as fits into `space` bytes; returns how many bytes that is.
+    def fill(self, budget: Budget, full: int, items: list[Item]) -> bool:
+        """Put as much into a datagram as fits, and return whether that is anything.
 
-        What was put in is added to `parts` as bytes and to `items` as what it was.
-        `full` is what every datagram has room for: longer messages are cut up.
+        Args:
+            budget: The datagram.
+            full: What every datagram has room for; longer messages are sent in parts.
+            items: Gets what was put in, so that it can be sent again.
         """
         used = messages = 0
         while True:
             if self._resend:
                 self._skip_acked()
-            if not self._resend and self._queue:
-                head = self._queue[0]
-                if len(head.payloads[head.head]) > full - RUN_HEAD and self.pending:
-                    self._cut_up(full - PIECE_HEAD)
+            if (
+                not self._resend
+                and self._queue
+                and len(self._queue[0].payloads[self._head]) > full - RUN_HEAD
+                and self.pending
+            ):
+                self._cut_up(full - PIECE_HEAD)
             light = most_messages(used) - messages
             put = self._put_again if self._resend else self._put_new
-            item = put(space - used, light, parts)
+            left = budget.left
+            item = put(budget, light)
             if item is None:
-                return used
+                return used > 0
             items.append(item)
-            used += len(parts[-1])
+            used += left - budget.left
             messages += messages_in(item)
 
-    def _put_new(self, space: int, light: int, parts: list[bytes]) -> MessageRun | None:
-        """One run from the head of the queue, as long as possible; none if nothing fits.
+    def _put_new(self, budget: Budget, light: int) -> MessageRun | None:
+        """Put in the longest run possible from the head of the queue, if any fits.
 
-        `light` is how many short messages the reader takes.
+        `light` is the number of short messages that the reader accepts.
         """
         if not self.pending:
             return None
-        queued = self._queue[0]
-        head = queued.head
-        space -= RUN_HEAD
+        queued, head = self._queue[0], self._head
+        space = budget.left - RUN_HEAD
         length = len(queued.payloads[head])
         room = self.peer_messages - self._flying_messages
         end = head + min(room, max(space, 0) // (length or 1) + 1)
-        mids = queued.mids[head:end]
-        payloads = queued.payloads[head:end]
+        mids: Any = queued.mids[head:end]
+        payloads: Any = queued.payloads[head:end]
         lengths = list(map(len, payloads))
         count = _fitting(mids, lengths, space, light)
         if not count:
@@ -188,24 +173,34 @@ class Outbound:
             del mids[count:], payloads[count:], lengths[count:]
         pid = queued.mids[head - 1] if head else queued.pid
         run = MessageRun(mids, pid, payloads, queued.per, sum(lengths))
-        parts.append(put_run(run, lengths))
+        budget.put(put_run(run, lengths))
         self._leaves(run)
         return run
 
     def _leaves(self, run: MessageRun) -> None:
-        """These messages leave for the first time."""
+        """Record that messages at the head of the queue are sent for the first time."""
         count = len(run.mids)
         self.departed = run.mids[-1]
         self._flying.append(run)
         self._flying_messages += count
         self._flying_bytes += run.size
-        if self._queue[0].passed(count):
+        self._head = head = self._head + count
+        queued = self._queue[0]
+        mids: Any = queued.mids
+        payloads: Any = queued.payloads
+        if head == len(mids):
             self._queue.popleft()
+            self._head = 0
+        elif 2 * head >= len(mids):
+            pid = mids[head - 1]
+            del mids[:head], payloads[:head]
+            self._queue[0] = MessageRun(mids, pid, payloads, queued.per)
+            self._head = 0
 
     def _cut_up(self, size: int) -> None:
-        """Make parts of the message at the head of the queue, too long for a datagram."""
+        """Split the message at the head of the queue, which is too long for a datagram."""
         queued = self._queue[0]
-        head, per = queued.head, queued.per
+        head, per = self._head, queued.per
         mid, payload = queued.mids[head], queued.payloads[head]
         pid = queued.mids[head - 1] if head else queued.pid
         count = -(-len(payload) // size)
@@ -218,7 +213,7 @@ class Outbound:
     # -- what leaves again ----------------------------------------------------
 
     def _skip_acked(self) -> None:
-        """Drop from the head of `resend` what has arrived after all."""
+        """Drop what has been acknowledged meanwhile from the head of `resend`."""
         resend, acked = self._resend, self.acked
         while resend:
             item = resend[0]
@@ -231,29 +226,27 @@ class Outbound:
                 return
             resend.popleft()
 
-    def _put_again(self, space: int, light: int, parts: list[bytes]) -> Item | None:
-        """The head of `resend`, or as much of it as fits; none if nothing does."""
+    def _put_again(self, budget: Budget, light: int) -> Item | None:
+        """Put in the head of `resend`, or as much of it as fits, if any does."""
         item = self._resend.popleft()
         if isinstance(item, Piece):
-            part = put_piece(item)
-            if len(part) > space:
+            if not budget.offer(put_piece(item)):
                 self._resend.appendleft(item)
                 return None
-            parts.append(part)
             return item
         lengths = list(map(len, item.payloads))
-        count = _fitting(item.mids, lengths, space - RUN_HEAD, light)
+        count = _fitting(item.mids, lengths, budget.left - RUN_HEAD, light)
         if count < len(item.mids):
             item, rest = item.split(count)
             self._resend.appendleft(rest)
         if not count:
             return None
-        parts.append(put_run(item, lengths[:count]))
+        budget.put(put_run(item, lengths[:count]))
         return item
 
 
 def _fitting(mids: Sequence[int], lengths: list[int], space: int, light: int) -> int:
-    """How many of these messages fit into a frame that has `space` behind its head."""
+    """Return how many of these messages fit into a frame with `space` bytes after its head."""
     length = lengths[0]
     if length > space:
         return 0
@@ -261,13 +254,13 @@ def _fitting(mids: Sequence[int], lengths: list[int], space: int, light: int) ->
     even = lengths.count(length) == count
     each = 0
     if (span := mids[-1] - mids[0]) >= count:
-        each = _width(span - count + 2)  # no step is longer than that
+        each = _width(span - count + 2)  # an upper bound of all steps
     if even and length:
         count = min(count, space // (length + each))
     else:
         each += _width(max(lengths))
         count = bisect_right(list(accumulate([n + each for n in lengths])), space)
-    count = max(1, count)  # one alone needs no more than there is
+    count = max(1, count)  # one alone is known to fit
     return count if even and length >= 16 else _light_enough(lengths, count, light)
 
 
@@ -276,7 +269,7 @@ def _width(n: int) -> int:
 
 
 def _light_enough(lengths: list[int], count: int, light: int) -> int:
-    """As many short messages as a reader will take (`most_messages`)."""
+    """Return how many of the messages a reader accepts (`most_messages`)."""
     size = 0
     for k in range(count):
         if k >= light + size // 16:

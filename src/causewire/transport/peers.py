@@ -1,50 +1,78 @@
-"""Who is who: names, addresses, incarnations; greetings, and the end of sessions.
+"""The other processes: their names, addresses and incarnations, and the sessions with them.
 
-A process is known by its name. It has an address, which may change, and at any time
-at most one session that is not over: with the incarnation that lives now. The
-driver adds peers; others that greet are let in as well (with a cluster key, only
-those who have it can).
+A process is known by its name. It has an address, which may change, and at any time at
+most one session that is not over: the one with its living incarnation. The driver adds
+peers, and processes that greet this one become known as well (with a cluster key, only
+those that have the key can).
+
+**The end of an incarnation.** When a process turns out to be gone (`end`), its session is
+over. For the protocol, everything that was released to it counts as delivered, and
+everything that came from it as permitted, so nobody waits for it any longer. However, its
+last messages to other processes may still be in flight, and what this process sends from
+now on may depend on them, through messages that were waiting for a permit. Therefore the
+others must not accept them any more: the *obituary*, "all incarnations of that process
+below this one are gone", precedes the next message, ack or permit to everybody, and they
+pass it on in the same way. Whoever receives a message that might depend on the last
+messages of a dead process has been told before to ignore those.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from ipaddress import ip_address
 
+from .arrivals import Arrivals
 from .carrier import Carrier
-from .config import Config
+from .config import TransportConfig
 from .events import (
     Address,
+    Confirmed,
     Event,
     PeerLeft,
     PeerMoved,
-    PeerRefused,
     PeerRestarted,
-    PeerSilent,
     PeerUp,
+    Room,
     Superseded,
 )
-from .heads import GREETING, Greeting, greeting_head, read_greeting_head
-from .outbound import messages_in
-from .recovery import Sent
+from .heads import Greeting
+from .ledger import Ledger
 from .seal import Sealer
 from .session import Session
-from .stats import Stats
+from .stats import DropReason, Stats
 from .timers import Timers
-from .varint import MalformedError
+from .varint import LARGEST, MalformedError
 
-__all__ = ["Peer", "Peers", "check_name"]
+__all__ = ["Identity", "Peer", "Peers", "check_name"]
 
 
 def check_name(name: object) -> str:
-    """A process name that can travel: text of 1 to 255 bytes, without control characters."""
+    """Return the name of a process if it can travel.
+
+    Raises:
+        ValueError: It is not printable text of 1 to 255 bytes.
+    """
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode()) < 256:
         raise ValueError(f"a process name must be printable text, up to 255 bytes, not {name!r}")
     return name
 
 
+class Identity:
+    """Who this process is, as it says in its greetings."""
+
+    __slots__ = ("incarnation", "life", "name", "protocol")
+
+    def __init__(self, name: str, incarnation: int, protocol: str, life: int) -> None:
+        if not 0 < incarnation < 1 << 63:
+            raise ValueError("an incarnation must be a number of up to 63 bits, from 1")
+        self.name = check_name(name)
+        self.incarnation = incarnation
+        self.protocol = protocol
+        self.life = life
+
+
 class Peer:
-    """Another process, whichever incarnation of it."""
+    """Another process, whichever incarnation of it is alive."""
 
     __slots__ = (
         "address",
@@ -63,341 +91,235 @@ class Peer:
         self.name = name
         self.address = address
         self.wanted = False
-        """Whether to look for it even when there is nothing to say to it."""
+        """Whether to look for it even if there is no message for it."""
         self.session: Session | None = None
         self.lives = 0
         """Sessions made, each with another incarnation."""
         self.refused = False
         self.greetings = 0
-        """Greetings sent, which numbers them."""
+        """Greetings sent; they are numbered."""
         self.greet_at: float | None = None
         self.greet_pause = 0.0
         self.armed: float | None = None
-        """When somebody will look after it next."""
+        """When its timer fires."""
 
 
-class Peers(ABC):
-    """The other processes, and the sessions with them."""
-
-    carrier: Carrier
-    life: int
+class Peers:
+    """All other processes that are known, and the sessions with them."""
 
     def __init__(
         self,
-        name: str,
-        incarnation: int,
-        protocol: str,
+        me: Identity,
+        *,
+        carrier: Carrier,
         sealer: Sealer,
-        config: Config | None,
+        ledger: Ledger,
+        arrivals: Arrivals,
+        config: TransportConfig,
+        stats: Stats,
+        emit: Callable[[Event], None],
     ) -> None:
-        if not 0 < incarnation < 1 << 63:
-            raise ValueError("an incarnation must be a number of up to 63 bits, from 1")
-        self.name = check_name(name)
-        self.incarnation = incarnation
-        self.protocol = protocol
-        self.config = config or Config()
-        self.stats = Stats()
-        self.events: list[Event] = []
-        """For the driver, who clears it."""
-        self.peers: dict[str, Peer] = {}
+        self._me = me
+        self._carrier = carrier
+        self._sealer = sealer
+        self._ledger = ledger
+        self._arrivals = arrivals
+        self._config = config
+        self._stats = stats
+        self._emit = emit
+        self.known: dict[str, Peer] = {}
         self.live: dict[str, Session] = {}
         """The sessions that are not over, by name."""
-        self.by_alias: dict[str, Session] = {}
-        """All sessions, those that are over included, by what the protocol calls them."""
+        self.by_alias = arrivals.aliases
+        """All sessions by what the protocol calls their peer, those that are over included."""
         self.by_tag: dict[bytes, Session] = {}
-        """The established ones by the tag of their datagrams."""
+        """The established sessions by the tag of the datagrams that arrive for them."""
         self.active: dict[Session, None] = {}
         """Sessions that may have something to send."""
-        self.greetings: list[tuple[bytes, Address]] = []
-        """Greetings to be sent."""
         self.timers = Timers()
-        self._sealer = sealer
-        self._floors: dict[str, int] = {}
-        """Obituaries: all incarnations of that process below this one are gone."""
+        self.floors: dict[str, int] = {}
+        """Obituaries: all incarnations of a process below this one are gone."""
+        self.starved = False
+        """Whether a message was turned down for lack of room."""
         self._told_superseded = False
-        self._renamed = False
-        """Whether the protocol has an incarnation by another name than its own."""
 
-    # -- what the driver calls ------------------------------------------------
+    # -- processes ------------------------------------------------------------
 
-    def add_peer(self, name: str, address: Address, now: float) -> None:
-        """Get to know a process, or where it is now."""
-        if check_name(name) == self.name:
+    def add(self, name: str, address: Address, now: float) -> None:
+        """Make a process known, or its new address, and look for it.
+
+        Raises:
+            ValueError: The name cannot travel, or there are too many peers.
+        """
+        if check_name(name) == self._me.name:
             return
-        peer = self.peers.get(name)
+        peer = self.known.get(name)
         if peer is None:
-            if len(self.peers) >= self.config.peers:
-                raise ValueError(f"more than {self.config.peers} peers")
-            peer = self.peers[name] = Peer(name, address)
+            peer = self.meet(name, address)
+            if peer is None:
+                raise ValueError(f"more than {self._config.peers} peers")
         elif peer.wanted and peer.address == address:
             return
         peer.address = address
         if peer.session is not None:
             peer.session.address = address
         peer.wanted = True
-        self._greet_soon(peer, now)
+        self.greet_soon(peer, now)
 
-    def unreached(self) -> list[str]:
-        """Peers that have never answered, or do not any more: where may they be?"""
-        return [
-            name
-            for name, peer in self.peers.items()
-            if peer.session is None or not peer.session.established or peer.session.silent
-        ]
+    def meet(self, name: str, address: Address) -> Peer | None:
+        """Return a new record of a process, or None if there are too many."""
+        if len(self.known) >= self._config.peers:
+            return None
+        peer = self.known[name] = Peer(name, address)
+        return peer
 
-    def close(self) -> None:
-        """Say goodbye to everybody, with the next datagrams."""
-        for session in self.live.values():
-            if session.established:
-                session.control_due = session.bye_due = True
-                self.active[session] = None
+    def greet_soon(self, peer: Peer, now: float) -> None:
+        """Have a peer greeted now, and again until it answers, unless it has answered."""
+        if peer.session is None or not peer.session.established:
+            peer.greet_at = now
+            peer.greet_pause = self._config.greet_again
+            self.timers.arm(peer, now)
+
+    def moved(self, session: Session, address: Address) -> None:
+        """Follow a peer to another address."""
+        session.address = address
+        self.known[session.name].address = address
+        self._emit(PeerMoved(session.name, address))
+
+    # -- sessions -------------------------------------------------------------
 
     def session(self, name: str) -> Session:
-        """The session with a process that is known; a new one if there is none."""
+        """Return the session with a process that is known; make it if there is none."""
         session = self.live.get(name)
         if session is None:
-            peer = self.peers[name]
+            peer = self.known[name]
             alias = name
-            if peer.lives and self.carrier.forgets:
+            if peer.lives and self._carrier.forgets:
                 alias = f"{name}\0{peer.lives + 1}"
-                self._renamed = True
+                self._arrivals.renamed = True
             peer.lives += 1
-            session = Session(name, alias, peer.address, self.carrier.send, self.config)
+            session = Session(name, alias, peer.address, self._carrier.send, self._config)
             peer.session = self.live[name] = self.by_alias[alias] = session
         return session
 
-    # -- greetings ------------------------------------------------------------
-
-    def _greet_soon(self, peer: Peer, now: float) -> None:
-        if peer.session is None or not peer.session.established:
-            peer.greet_at = now
-            peer.greet_pause = self.config.greet_again
-            self.arm(peer)
-
-    def _greet(self, peer: Peer, answers: int, settled: bool, address: Address) -> None:
-        head = greeting_head(self.name, self.incarnation, peer.name, peer.greetings)
-        config = self.config
-        contents = Greeting(
-            answers,
-            settled,
-            self.protocol,
-            self.life,
-            config.peer_messages,
-            config.peer_bytes,
-            max(config.datagram, config.local_datagram),
-        ).encode()
-        seal = self._sealer.greeting(self.name, self.incarnation, peer.name)
-        self.greetings.append((seal.close(peer.greetings, head, contents), address))
-        peer.greetings += 1
-
-    def _greeting(self, data: bytes, address: Address, now: float) -> None:
-        """A greeting came, or so it seems."""
-        if data[0] != GREETING:
-            self.stats.drop("of another version")
-            return
-        source, born, target, number, at = read_greeting_head(data)
-        if target != self.name or source == self.name or not source.isprintable():
-            self.stats.drop("not for us")
-            return
-        seal = self._sealer.greeting(source, born, target)
-        contents = seal.open(number, data[:at], data[at:])
-        if contents is None:
-            self.stats.drop("does not verify")
-            return
-        greeting = Greeting.decode(contents)
-        if not 0 < born < 1 << 63:
-            raise MalformedError("no incarnation")
-        peer = self.peers.get(source)
-        if peer is None:
-            if len(self.peers) >= self.config.peers:
-                self.stats.drop("too many peers")
-                return
-            peer = self.peers[source] = Peer(source, address)
-        if greeting.protocol != self.protocol:
-            self._refuse(peer, f"it runs {greeting.protocol}, this is {self.protocol}")
-            return
-        if peer.lives and peer.session is None and not self.carrier.forgets:
-            self._refuse(peer, f"{self.protocol} cannot go on with a peer that restarted")
-            return
-        known = peer.session.incarnation if peer.session is not None else 0
-        floor = max(self._floors.get(source, 0), known)
-        if born < floor:
-            self.stats.drop("of a former incarnation")
-            self._greet(peer, floor, True, address)
-            return
-        if greeting.answers > self.incarnation:
-            self._superseded(greeting.answers)
-        settled = peer.session is not None and peer.session.established and born == known
-        if greeting.answers == self.incarnation and not settled:
-            self._establish(peer, born, greeting, address, now)
-            settled = peer.session is not None
-        if not greeting.settled:
-            self._greet(peer, born, settled, address)
-
-    def _refuse(self, peer: Peer, reason: str) -> None:
-        self.stats.drop("of a refused peer")
-        if not peer.refused:
-            peer.refused = True
-            self.events.append(PeerRefused(peer.name, reason))
-
-    def _establish(
+    def establish(
         self, peer: Peer, born: int, greeting: Greeting, address: Address, now: float
-    ) -> None:
-        """An incarnation of a peer has proved to be alive."""
+    ) -> bool:
+        """Begin the session with an incarnation that has proved to be alive.
+
+        Returns False if the protocol cannot continue with a new incarnation.
+        """
         former = peer.session
         if former is not None and former.established:
-            failed = self._bury(former, born, now)
-            self.events.append(PeerRestarted(peer.name, failed))
-            if not self.carrier.forgets:
-                return
+            self.end(former, born, now, PeerRestarted)
+            if not self._carrier.forgets:
+                return False
         peer.refused = False
         session = self.session(peer.name)
         peer.address = session.address = address
-        limit = self.config.local_datagram if _local(address) else self.config.datagram
-        tag = session.establish(self.name, self.incarnation, born, greeting, self._sealer, limit)
+        config = self._config
+        limit = config.local_datagram if _local(address) else config.datagram
+        me = self._me
+        tag = session.establish(me.name, me.incarnation, born, greeting, self._sealer, limit)
         self.by_tag[tag] = session
         session.heard_at = now
-        session.obituaries = {n: k for n, k in self._floors.items() if n != peer.name}
+        session.obituaries = {n: k for n, k in self.floors.items() if n != peer.name}
         peer.greet_at = None
         self.active[session] = None
-        self.events.append(PeerUp(peer.name))
+        self._emit(PeerUp(peer.name))
+        return True
 
-    def _superseded(self, incarnation: int) -> None:
+    def superseded(self, incarnation: int) -> None:
+        """Report that there is a later incarnation of this very process."""
         if not self._told_superseded:
             self._told_superseded = True
-            self.events.append(Superseded(self.name, incarnation))
+            self._emit(Superseded(self._me.name, incarnation))
 
     # -- the end --------------------------------------------------------------
 
-    def _bury(self, session: Session, floor: int, now: float) -> int:
-        """All incarnations below `floor` are gone; returns how many messages have failed."""
+    def end(
+        self, session: Session, floor: int, now: float, event: Callable[[str, int], Event]
+    ) -> None:
+        """End a session, as all incarnations of its peer below `floor` are gone.
+
+        Args:
+            session: The session.
+            floor: The lowest incarnation that may be alive.
+            now: The time.
+            event: Makes what is reported, of the peer's name and the number of messages
+                that have failed.
+        """
         name = session.name
-        peer = self.peers[name]
+        peer = self.known[name]
         peer.session = None
         del self.live[name]
         if session.incarnation:
             self.by_tag = {tag: s for tag, s in self.by_tag.items() if s is not session}
         self.active.pop(session, None)
-        failed = session.has_messages
-        self.stats.failed += failed
-        self._forget(session)
+        self._arrivals.drop(session)
+        self._ledger.call_in(session)
+        failed = session.taken
+        self._stats.failed += failed
+        self._ledger.release(session, failed, session.taken_bytes)
+        self.settle(session)
+        if self._carrier.permits:
+            self._carrier.permitted(session.alias, LARGEST)
         session.end()
+        self._emit(event(name, failed))
+        self._emit(Confirmed(session))
+        self.room_again()
         self._announce(name, floor)
         if peer.wanted:
-            self._greet_soon(peer, now)
-        return failed
+            self.greet_soon(peer, now)
+
+    def settle(self, session: Session) -> None:
+        """Let the protocol believe that everything released to a dead peer has arrived."""
+        outbound = session.outbound
+        if self._carrier.forgets and outbound.last > outbound.acked:
+            outbound.acked = outbound.last
+            self._carrier.acked(session.alias, outbound.last)
+
+    def room_again(self) -> None:
+        """Report that room became free, if somebody waits for it."""
+        if self.starved:
+            self.starved = False
+            self._emit(Room())
 
     def _announce(self, name: str, floor: int) -> None:
-        """Everybody is to know, before the next message, that a process is gone."""
-        self._floors[name] = floor
+        """Tell everybody, before the next message, that a process is gone."""
+        self.floors[name] = floor
         for other in self.live.values():
             if other.established and other.name != name:
                 other.obituaries[name] = floor
-                other.control_due = True
+                other.obituaries_due = True
                 self.active[other] = None
 
-    def _obituary(self, name: str, floor: int, now: float) -> None:
-        """Somebody says that all incarnations of a process below a number are gone."""
+    def obituary(self, name: str, floor: int, now: float) -> None:
+        """Process an obituary: all incarnations of a process below `floor` are gone."""
         if not 0 < floor < 1 << 63 or not name.isprintable():
-            raise MalformedError("no incarnation")
-        if name == self.name:
-            if floor > self.incarnation:
-                self._superseded(floor)
+            raise MalformedError("an impossible incarnation or name")
+        if name == self._me.name:
+            if floor > self._me.incarnation:
+                self.superseded(floor)
             return
-        if floor <= self._floors.get(name, 0):
+        if floor <= self.floors.get(name, 0):
             return
-        if name not in self._floors and len(self._floors) >= self.config.peers:
-            self.stats.drop("too many peers")
+        if name not in self.floors and len(self.floors) >= self._config.peers:
+            self._stats.drop(DropReason.TOO_MANY_PEERS)
             return
         session = self.live.get(name)
         if session is not None and 0 < session.incarnation < floor:
-            failed = self._bury(session, floor, now)
-            self.events.append(PeerRestarted(name, failed))
+            self.end(session, floor, now, PeerRestarted)
         else:
             self._announce(name, floor)
 
-    def _left(self, session: Session, now: float) -> None:
-        """A peer has closed down."""
-        failed = self._bury(session, session.incarnation + 1, now)
-        self.events.append(PeerLeft(session.name, failed))
-
-    def _pretend(self, session: Session) -> None:
-        """Let the protocol believe that what was released to a dead peer has arrived."""
-        outbound = session.outbound
-        if self.carrier.forgets and outbound.last > outbound.acked:
-            outbound.acked = outbound.last
-            self.carrier.acked(session.alias, outbound.last)
-
-    @abstractmethod
-    def _forget(self, session: Session) -> None:
-        """A session is over: neither it nor the protocol waits for anything."""
-
-    # -- time -----------------------------------------------------------------
-
-    def arm(self, peer: Peer) -> None:
-        """See to it that somebody looks after this peer in time."""
-        when = self._deadline(peer)
-        if when is not None:
-            self.timers.arm(peer, when)
-
-    def _deadline(self, peer: Peer) -> float | None:
-        """When this peer wants to be looked after."""
-        session, config = peer.session, self.config
-        if session is None or not session.established:
-            return peer.greet_at
-        times = [max(session.heard_at, session.pinged_at) + config.keepalive]
-        due = session.recovery.deadline
-        if due is not None:
-            times.append(due)
-        owes = session.owes
-        if owes is not None and not session.silent:
-            times.append(owes + config.silent_after)
-        return min(times)
-
-    def _look_after(self, peer: Peer, now: float) -> None:
-        """It may be time for something."""
-        session, config = peer.session, self.config
-        if session is None or not session.established:
-            if peer.greet_at is not None and peer.greet_at <= now and not peer.refused:
-                self._greet(peer, 0, False, peer.address)
-                peer.greet_at = now + peer.greet_pause
-                peer.greet_pause = min(2 * peer.greet_pause, config.greet_at_most)
-            return
-        recovery = session.recovery
-        expiries = recovery.round_trip.backoff
-        lost = recovery.expired(now)
-        if lost:
-            self._repair(session, lost)
-        if recovery.round_trip.backoff > expiries:
-            self.stats.timeouts += 1
-            if expiries or session.received.largest < 0:
-                # It may have missed our answer, or have started anew.
-                self._greet(peer, session.incarnation, False, session.address)
-        owes = session.owes
-        if owes is not None and not session.silent and now >= owes + config.silent_after:
-            session.silent = True
-            self.events.append(PeerSilent(peer.name, now - owes))
-        if now >= max(session.heard_at, session.pinged_at) + config.keepalive:
-            session.pinged_at = now
-            if not recovery.sent:
-                session.ping_due = True
-                self.active[session] = None
-
-    def _repair(self, session: Session, lost: list[Sent]) -> None:
-        """Datagrams were lost: what they said leaves again."""
-        self.stats.lost += len(lost)
-        self.stats.resent += sum(messages_in(item) for sent in lost for item in sent.items)
-        session.lost(lost)
-        self.active[session] = None
-
-    def _moved(self, session: Session, address: Address) -> None:
-        session.address = address
-        self.peers[session.name].address = address
-        self.events.append(PeerMoved(session.name, address))
+    def left(self, session: Session, now: float) -> None:
+        """End the session of a peer that has closed down."""
+        self.end(session, session.incarnation + 1, now, PeerLeft)
 
 
 def _local(address: Address) -> bool:
-    """Whether an address is on this machine for sure."""
+    """Return whether an address is known to be on this machine."""
     try:
         return ip_address(address[0]).is_loopback
     except ValueError:

@@ -1,9 +1,9 @@
 """Which datagrams have arrived: for acks, and so that none counts twice.
 
-The numbers are kept as ranges. A number that is in one of them is a copy or a
-replay; one that is below the lowest range kept is too old to tell, and counts as
-a copy too (if it was none, its sender takes it for lost and repeats what was in
-it under a new number). So the record stays small however bad the network is.
+The numbers are kept as ranges. A number that is in one of them is a duplicate or a replay.
+A number below the lowest range that is kept counts as a duplicate as well; if it was not,
+its sender considers it lost and sends its contents again under a new number. So the record
+stays small however bad the network is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 __all__ = ["Received"]
 
 MOST = 32
-"""Ranges that are kept."""
+"""The most ranges that are kept."""
 
 
 class Received:
@@ -25,18 +25,18 @@ class Received:
 
     @property
     def largest(self) -> int:
-        """The highest number so far, or -1."""
+        """The highest number that arrived, or -1."""
         return self.ranges[-1][1] if self.ranges else -1
 
     def __contains__(self, number: int) -> bool:
-        """Whether a datagram is to be taken for a copy."""
+        """Return whether a datagram counts as a duplicate."""
         ranges = self.ranges
         if not ranges or number > ranges[-1][1]:
             return number < self._floor
         return number < self._floor or any(low <= number <= high for low, high in ranges)
 
     def add(self, number: int) -> None:
-        """Note the arrival of a number that is not in here."""
+        """Record the arrival of a datagram that does not count as a duplicate."""
         ranges = self.ranges
         if ranges and number == ranges[-1][1] + 1:
             ranges[-1][1] = number

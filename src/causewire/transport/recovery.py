@@ -1,41 +1,45 @@
-"""Which datagrams are lost, how long a round trip takes, how much may be under way.
+"""Loss detection, round-trip times and congestion control of one session.
 
-For one session. Datagrams are numbered and never repeated: what was in a lost one
-travels again under a new number, so an ack always tells which sending it is about,
-and every ack is a good measurement (Karn's problem does not arise).
+Datagrams are numbered and never repeated: what was in a lost datagram is sent again
+under a new number. An ack therefore always tells which transmission it is about, and
+every ack is a valid measurement (Karn's problem does not arise).
 
 **Round-trip time** as in RFC 6298: SRTT and RTTVAR with gains 1/8 and 1/4, timeout
-RTO = SRTT + 4 RTTVAR, doubled at each expiry. Its lower bound of a second is for
-an Internet of 1988 and too long for a local network: ours is a setting, as is the
-upper bound. An expiry costs one datagram, however much is under way; a peer that
-is gone costs one small datagram per `longest` timeout.
+RTO = SRTT + 4 RTTVAR, doubled at each expiry. The lower bound of one second in the RFC
+is too long for a local network, so both bounds are settings. An expiry costs one
+datagram, however many are in flight; a peer that is gone costs one small datagram per
+`longest` timeout.
 
 **Evidence of loss** as in RFC 9002, section 6: a later datagram was acknowledged,
 and it was sent three numbers later, or 9/8 of a round trip ago. A network that
-reorders, or a machine that is busy, makes us believe in losses that were none; the
-ack that comes after all shows it: the distance of three doubles, and the window is
-what it was before (RFC 4015).
+reorders, or a busy machine, causes false alarms. The late ack reveals them: then the
+distance of three doubles, and the window returns to its former size (RFC 4015).
 
 **Congestion** as in RFC 9002, section 7 (NewReno): the window doubles each round
 trip until something is lost, then halves, then grows by one datagram a round trip.
+
+**Cost.** Every datagram is looked at once when it is acknowledged or lost, and an ack looks
+at no others except the oldest in flight. `OrderedDict` is used because its first item is
+found in constant time, however many items were deleted before it; a `dict` is not like that.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
 from .varint import MalformedError
 
-__all__ = ["Recovery", "RoundTrip", "Sent", "Window"]
+__all__ = ["CongestionWindow", "Recovery", "RoundTrip", "Sent"]
 
 
 GRANULARITY = 0.001
-"""Shorter times than this are not told apart."""
+"""Differences in time below this are ignored, in seconds."""
 
 
 class RoundTrip:
-    """RFC 6298."""
+    """An estimate of the round-trip time (RFC 6298)."""
 
     __slots__ = ("_least", "_most", "backoff", "latest", "smoothed", "variation")
 
@@ -50,6 +54,7 @@ class RoundTrip:
         self._most = most
 
     def measured(self, seconds: float) -> None:
+        """Take a measurement into account."""
         if self.latest:
             self.variation += (abs(self.smoothed - seconds) - self.variation) / 4
             self.smoothed += (seconds - self.smoothed) / 8
@@ -60,12 +65,13 @@ class RoundTrip:
 
     @property
     def timeout(self) -> float:
+        """How long to wait for an ack, in seconds."""
         least = self.smoothed + max(4 * self.variation, GRANULARITY)
         return min(max(least, self._least) * (1 << min(self.backoff, 16)), self._most)
 
 
-class Window:
-    """How many bytes may be under way: NewReno."""
+class CongestionWindow:
+    """How many bytes may be in flight (NewReno)."""
 
     __slots__ = ("_before", "_least", "_recovering", "_threshold", "size", "unit")
 
@@ -76,11 +82,12 @@ class Window:
         self.size = 16 * unit
         self._threshold = 1 << 60
         self._recovering = -1
-        """Losses up to this number belong to an event that was dealt with."""
+        """Losses up to this number belong to an event that has been handled."""
         self._before = (self.size, self._threshold)
         """What the window was before that event."""
 
     def acked(self, number: int, size: int) -> None:
+        """Grow, as a datagram has arrived."""
         if number <= self._recovering:
             return
         if self.size < self._threshold:
@@ -89,14 +96,14 @@ class Window:
             self.size += max(1, self.unit * size // self.size)
 
     def lost(self, number: int, next_number: int) -> None:
-        """A datagram was lost: halve the window, once for all that was under way."""
+        """Halve the window, once for all datagrams that were in flight."""
         if number > self._recovering:
             self._before = (self.size, self._threshold)
             self._recovering = next_number - 1
             self._threshold = self.size = max(self.size // 2, self._least)
 
     def expired(self, number: int, next_number: int) -> None:
-        """Nothing came back: begin anew."""
+        """Start again with the least window, as a timeout has expired."""
         if number > self._recovering:
             self._before = (self.size, self._threshold)
         self._recovering = next_number - 1
@@ -104,7 +111,7 @@ class Window:
         self.size = self._least
 
     def undo(self) -> None:
-        """It was a false alarm."""
+        """Return to the size before the last loss, which was a false alarm."""
         size, threshold = self._before
         self.size = max(self.size, size)
         self._threshold = max(self._threshold, threshold)
@@ -112,7 +119,7 @@ class Window:
 
 
 class Sent:
-    """A datagram that is under way."""
+    """A datagram in flight, and what has to be sent again if it is lost."""
 
     __slots__ = ("control", "eliciting", "items", "obituaries", "size", "time")
 
@@ -120,16 +127,16 @@ class Sent:
         self.time = time
         self.size = 0
         self.eliciting = False
-        """Whether it is to be acknowledged; only then it counts as under way."""
+        """Whether it asks for an ack; only then it counts as in flight."""
         self.items: list[Any] = []
-        """Messages and fragments that were in it."""
+        """Messages and parts of messages in it."""
         self.control = False
         """Whether it had an ack or a permit of the protocol, or a question."""
         self.obituaries: tuple[tuple[str, int], ...] = ()
 
 
 class Recovery:
-    """Keeps track of the datagrams of a session until they arrived or are lost."""
+    """Tracks the datagrams of a session until they have arrived or are lost."""
 
     __slots__ = (
         "_base",
@@ -145,14 +152,14 @@ class Recovery:
         "window",
     )
 
-    def __init__(self, round_trip: RoundTrip, window: Window) -> None:
+    def __init__(self, round_trip: RoundTrip, window: CongestionWindow) -> None:
         self.round_trip = round_trip
         self.window = window
         self.next_number = 0
-        self.sent: dict[int, Sent] = {}
-        """Under way, by number, in the order of the numbers."""
+        self.sent: OrderedDict[int, Sent] = OrderedDict()
+        """Datagrams in flight, by number, in the order of the numbers."""
         self.in_flight = 0
-        """Bytes under way."""
+        """Bytes in flight."""
         self.probes = 0
         """Datagrams that may be sent whatever the window says."""
         self._largest = -1
@@ -160,13 +167,13 @@ class Recovery:
         self._base = 0.0
         """When the retransmission timer was last started."""
         self._loss_at: float | None = None
-        """When more will have to be taken for lost."""
+        """When more datagrams will count as lost."""
         self._reordering = 3
         self._condemned: dict[int, None] = {}
-        """Numbers lately taken for lost."""
+        """Numbers that lately counted as lost."""
 
     def departs(self, sent: Sent) -> None:
-        """A datagram, `next_number`, is sent that is to be acknowledged."""
+        """Record that a datagram that asks for an ack is sent as `next_number`."""
         if not self.sent:
             self._base = sent.time
         self.sent[self.next_number] = sent
@@ -177,20 +184,24 @@ class Recovery:
 
     @property
     def open(self) -> bool:
-        """Whether another datagram may leave."""
+        """Whether another datagram may be sent."""
         return self.in_flight < self.window.size or self.probes > 0
 
     def acknowledged(
         self, ranges: Iterable[tuple[int, int]], now: float
     ) -> tuple[list[Sent], list[Sent]]:
-        """An ack came: which datagrams have arrived, and which must be lost."""
+        """Process an ack; return the datagrams that have arrived, and those that are lost.
+
+        Raises:
+            MalformedError: The ack is about a datagram that was never sent.
+        """
         arrived: list[Sent] = []
         sent, window = self.sent, self.window
         in_use = 2 * self.in_flight >= window.size
         largest = self._largest
         for low, high in ranges:
             if high >= self.next_number:
-                raise MalformedError("an ack of a datagram that was never sent")
+                raise MalformedError("an ACK of a datagram that was never sent")
             if self._condemned:
                 self._acquit(low, high)
             if not sent:
@@ -216,7 +227,7 @@ class Recovery:
         return arrived, self._missing(now)
 
     def _acquit(self, low: int, high: int) -> None:
-        """Those taken for lost that arrived all the same were only late."""
+        """Undo the consequences of losses that were false alarms."""
         late = [number for number in self._condemned if low <= number <= high]
         for number in late:
             del self._condemned[number]
@@ -225,12 +236,13 @@ class Recovery:
             self._reordering = min(2 * self._reordering, 256)
 
     def _missing(self, now: float) -> list[Sent]:
-        """What is lost by the evidence."""
+        """Remove and return the datagrams that are lost by the evidence."""
         trip = self.round_trip
         before = now - max(1.125 * max(trip.smoothed, trip.latest), GRANULARITY)
         self._loss_at = None
         lost: list[Sent] = []
-        for number, one in list(self.sent.items()):
+        while self.sent:
+            number, one = next(iter(self.sent.items()))
             if number > self._largest:
                 break
             if self._largest - number < self._reordering and one.time - before > 1e-9:
@@ -258,7 +270,7 @@ class Recovery:
         return self._base + self.round_trip.timeout
 
     def expired(self, now: float) -> list[Sent]:
-        """The deadline is over: what is lost now? Nothing, if it is not over."""
+        """Return the datagrams that are lost if the deadline has passed."""
         deadline = self.deadline
         if deadline is None or now < deadline:
             return []

@@ -1,44 +1,61 @@
-"""What goes on between this process and one incarnation of another.
+"""The state between this process and one incarnation of another.
 
-A session is made when a message is accepted for a process, or when a greeting of
-it is answered; it is *established* when both sides have seen their incarnation
-answered, and *over* when the peer is known to be gone. `alias` is what the protocol
-calls that incarnation: its name, for the first one that was met; so to the protocol
-an incarnation that comes back is another process.
+A session is made when a message is accepted for a process, or when a greeting of it is
+answered. It is *established* when both sides have seen their incarnation answered, and
+*over* when the peer is known to be gone. `alias` is what the protocol calls that
+incarnation: the name of the process for its first incarnation, and another name for each
+later one, so that the protocol treats every incarnation as a process of its own.
 
-Everything that a peer is told besides messages is a value that only grows (an ack
-and a permit of the protocol), or a question or answer: nothing is queued. If the
-datagram that told it is lost, the value of that time is told again.
+Apart from messages, a peer is told values that only grow (an ack and a permit of the
+protocol), questions and answers. None of them is queued: if the datagram with a value is
+lost, the value of that later time is sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from .config import Config
+from .budget import Budget
+from .config import TransportConfig
 from .events import Address
-from .frames import ACK_MOST, put_ack, put_because, put_obituary
+from .frames import (
+    ACK_MOST,
+    BYE,
+    CLOCK_MOST,
+    PING,
+    WHY,
+    put_ack,
+    put_because,
+    put_clock,
+    put_delivered,
+    put_obituary,
+    put_permit,
+)
 from .heads import HEAD, SESSION, Greeting
 from .inbound import Inbound
 from .outbound import Outbound
 from .received import Received
-from .recovery import Recovery, RoundTrip, Sent, Window
+from .recovery import CongestionWindow, Recovery, RoundTrip, Sent
 from .seal import Seal, Sealer
-from .varint import put
 
 __all__ = ["Session"]
 
-_CONTROL_MOST = ACK_MOST + 9 + 9 + 9 + 2
-"""The most bytes of an ack, the protocol's ack and permit, a clock, a ping and a question."""
+_ACK_LEAST = 20
+"""An ack is written where at least this many bytes are left."""
+
+_RESERVE = ACK_MOST + 32
+"""Longer messages than a datagram less this are sent in parts, so that a part fits next to
+an ack and control frames."""
 
 
 class Session:
-    """This process and one incarnation of a peer."""
+    """This process and one incarnation of a peer.
+
+    Drivers use `name`, `confirmed` and `over`; the rest is for the transport.
+    """
 
     __slots__ = (
-        "_full",
         "_limit",
         "_opening",
         "_sealing",
@@ -62,8 +79,10 @@ class Session:
         "incarnation",
         "label",
         "lent",
+        "lent_in",
         "name",
         "obituaries",
+        "obituaries_due",
         "outbound",
         "over",
         "owes",
@@ -79,7 +98,6 @@ class Session:
         "taken",
         "taken_bytes",
         "unconfirmed",
-        "waiters",
         "why_due",
     )
 
@@ -89,12 +107,12 @@ class Session:
         alias: str,
         address: Address,
         send: Callable[[str, bytes], int],
-        config: Config,
+        config: TransportConfig,
     ) -> None:
         self.name = name
         self.alias = alias
         self.label = name
-        """What traces call it."""
+        """What it is called in traces."""
         self.address = address
         self.incarnation = 0
         self.established = False
@@ -103,31 +121,32 @@ class Session:
         self.inbound = Inbound(config.message)
         self.received = Received()
         trip = RoundTrip(config.first_timeout, config.least_timeout, config.longest_timeout)
-        self.recovery = Recovery(trip, Window(config.datagram))
-        self._limit = self._full = config.datagram
+        self.recovery = Recovery(trip, CongestionWindow(config.datagram))
+        self._limit = config.datagram
+        """Bytes of frames that a datagram has room for."""
         self._sealing: Seal
         self._opening: Seal
-        # The sender's account: what was accepted and is not known to be delivered.
+        # The sender's account: messages accepted and not known to be delivered (`ledger`).
         self.accepted = 0
-        """Messages accepted for this peer, ever, unused credit included."""
+        """Messages accepted for this peer since the start, unused credit included."""
         self.taken = 0
         """Room taken in the ledger, unused credit included."""
         self.taken_bytes = 0
         self.credit = 0
-        """Messages that may be sent without asking the ledger, and their bytes."""
+        """Messages that may be accepted without asking the ledger, and their bytes."""
         self.credit_bytes = 0
         self.lent = 0
-        """What the credit was when it was given."""
+        """The size of the credit when it was given."""
+        self.lent_in = -1
+        """The turn in which it was given."""
         self.send = send
-        """Causal send, for those who have credit."""
+        """Causal send of the protocol."""
         self.alone = (self,)
         self.confirmed = 0
-        """The last message that the peer's application has."""
+        """The last message that was delivered to the peer's application."""
         self.unconfirmed: deque[tuple[int, int]] = deque()
         """For a protocol on a link: messages that are not confirmed, and their sizes."""
-        self.waiters: list[tuple[int, int, Any]] = []
-        """For the driver: who waits for a message to be confirmed, as a heap."""
-        # What the peer is to be told.
+        # What the peer has to be told.
         self.ack_due = False
         self.control_due = False
         self.ping_due = False
@@ -135,40 +154,40 @@ class Session:
         self.bye_due = False
         self.answer: Sequence[str] | None = None
         self.delivered = 0
-        """Its messages up to this one have been delivered here."""
+        """The peer's messages up to this one have been delivered here."""
         self.permit = 0
-        """Our messages up to this one are permitted."""
+        """Messages to the peer up to this one are permitted."""
         self.obituaries: dict[str, int] = {}
-        """Processes of which it does not know yet that they are gone."""
-        # What it has told us.
+        """Obituaries that the peer has not acknowledged yet."""
+        self.obituaries_due = False
+        # What the peer has told.
         self.flagged = 0
-        """Its last message that was delivered and needs a permit."""
+        """The peer's last message that was delivered and needs a permit."""
         self.permitted = 0
-        """Its last message that is permitted."""
+        """The peer's last message that is permitted."""
         self.because: Sequence[str] = ()
-        """Whom its permits wait for, by its own account."""
+        """The processes that its permits wait for, as it says."""
         # Times.
         self.heard_at = 0.0
         self.pinged_at = 0.0
         self.owes: float | None = None
-        """Since when it owes an answer, if it does."""
+        """The time of the first datagram that it has not answered."""
         self.silent = False
         self.progress: tuple[int, int, float, float] | None = None
-        """For `Watch`: how far both chains had come, and since when."""
+        """For `Watch`: the progress of both chains, and the times of the last progress."""
 
     # -- beginning and end ----------------------------------------------------
 
     def establish(
         self, me: str, born: int, incarnation: int, greeting: Greeting, sealer: Sealer, limit: int
     ) -> bytes:
-        """Both sides know each other; returns the tag of the datagrams to come in."""
+        """Begin to exchange datagrams; return the tag of those that will arrive."""
         self.incarnation = incarnation
         self.established = True
         self._sealing = sealer.session(me, born, self.name, incarnation)
         self._opening = sealer.session(self.name, incarnation, me, born)
         self._limit = min(limit, greeting.datagram) - HEAD.size - self._sealing.overhead
-        self._full = self._limit - _CONTROL_MOST
-        self.recovery.window = Window(min(limit, greeting.datagram))
+        self.recovery.window = CongestionWindow(min(limit, greeting.datagram))
         self.outbound.peer_messages = greeting.messages
         self.outbound.peer_bytes = greeting.room
         if greeting.life > 1:
@@ -176,21 +195,22 @@ class Session:
         return self._opening.tag
 
     def end(self) -> None:
-        """The peer is gone; what is kept for it goes, too."""
+        """Drop everything that was kept for the peer, which is gone."""
         self.over = True
         self.established = False
         self.inbound = Inbound(0)
         self.outbound.clear()
-        self.recovery.sent = {}
+        self.recovery.sent.clear()
         self.unconfirmed.clear()
 
     @property
     def has_messages(self) -> int:
-        """Messages that were accepted, and are not known to be delivered."""
+        """Messages that were accepted and are not known to be delivered."""
         return self.taken - self.credit
 
     @property
     def has_bytes(self) -> int:
+        """The bytes of these messages."""
         return self.taken_bytes - self.credit_bytes
 
     @property
@@ -201,32 +221,38 @@ class Session:
     # -- datagrams ------------------------------------------------------------
 
     def open(self, number: int, data: bytes) -> bytes | None:
-        """The contents of a datagram, or None if it does not verify."""
+        """Return the contents of a datagram, or None if it does not verify."""
         return self._opening.open(number, data[: HEAD.size], data[HEAD.size :])
 
     @property
     def wants_to_send(self) -> bool:
-        """Whether a datagram is to leave now."""
+        """Whether a datagram has to be sent now."""
         return (
             self.ack_due
             or self.control_due
             or self.ping_due
             or self.bye_due
+            or self.obituaries_due
             or self.answer is not None
             or (self.recovery.open and self.outbound.pending)
         )
 
     def datagrams(self, now: float, clock: int) -> list[bytes]:
-        """All that may leave now; `clock` is the Lamport time, if that is to be told."""
+        """Return all datagrams that may be sent now.
+
+        Args:
+            now: The time.
+            clock: The Lamport time, or 0 if no trace is written.
+        """
         datagrams: list[bytes] = []
         while self.wants_to_send:
             sent = Sent(now)
-            parts = self._contents(sent, clock)
-            if not parts:
+            budget = Budget(self._limit)
+            if not self._fill(budget, sent, clock):
                 break
             number = self.recovery.next_number
             head = HEAD.pack(SESSION, self._sealing.tag, number)
-            datagram = self._sealing.close(number, head, b"".join(parts))
+            datagram = self._sealing.close(number, head, b"".join(budget.frames))
             datagrams.append(datagram)
             if sent.eliciting:
                 sent.size = len(datagram)
@@ -235,82 +261,88 @@ class Session:
                 self.recovery.departs(sent)
             else:
                 self.recovery.next_number += 1
-            if not sent.items:
-                break
         return datagrams
 
-    def _contents(self, sent: Sent, clock: int) -> list[bytes]:
-        """The frames of the next datagram; what has to be remembered of it is put in `sent`."""
-        parts: list[bytes] = []
-        told_all = not self.obituaries or self._put_obituaries(parts, sent)
-        if self.ack_due:
-            self.ack_due = False
-            before = len(parts) + 1
-            parts.append(put_ack(self.received.ranges))
-        else:
-            before = len(parts)
-        self._put_control(parts, sent)
-        sent.eliciting = bool(sent.obituaries) or len(parts) > before
-        if told_all and self.recovery.open and self.outbound.pending:
-            space = self._limit - sum(map(len, parts))
-            if clock:
-                at = len(parts)
-                space -= 9
-            if self.outbound.fill(space, self._full, parts, sent.items):
-                sent.eliciting = True
-                if clock:
-                    parts.insert(at, b"\x06" + put(clock))
-        return parts
+    def _fill(self, budget: Budget, sent: Sent, clock: int) -> bool:
+        """Write the next datagram, and return whether it says anything new.
 
-    def _put_control(self, parts: list[bytes], sent: Sent) -> None:
-        """Everything but messages and the ack of datagrams."""
-        if self.control_due:
+        What has to be sent again if it is lost is put into `sent`.
+        """
+        news = False
+        told_all = True
+        if self.obituaries:
+            told_all = self._put_obituaries(budget, sent)
+            news = self.obituaries_due
+            sent.eliciting = bool(sent.obituaries)
+        self.obituaries_due = False
+        if self.ack_due and budget.left >= _ACK_LEAST:
+            self.ack_due = False
+            budget.put(put_ack(self.received.ranges, budget.left))
+            news = True
+        if told_all:
+            if self._put_control(budget, sent):
+                news = sent.eliciting = True
+            if self.recovery.open and self.outbound.pending:
+                full = self._limit - _RESERVE
+                if clock:
+                    budget.left -= CLOCK_MOST
+                if self.outbound.fill(budget, full, sent.items):
+                    news = sent.eliciting = True
+                if clock:
+                    budget.left += CLOCK_MOST
+                    if sent.items:
+                        budget.put(put_clock(clock))
+        return news
+
+    def _put_control(self, budget: Budget, sent: Sent) -> bool:
+        """Write everything but messages, obituaries and the ack; return whether there is any."""
+        before = budget.left
+        if self.control_due and before >= 32:
             self.control_due = False
             sent.control = True
             if self.delivered:
-                parts.append(b"\x02" + put(self.delivered))
+                budget.put(put_delivered(self.delivered))
             if self.permit:
-                parts.append(b"\x03" + put(self.permit))
+                budget.put(put_permit(self.permit))
             if self.why_due:
                 self.why_due = False
-                parts.append(b"\x07")
-        if self.ping_due:
+                budget.put(WHY)
+        if self.ping_due and budget.offer(PING):
             self.ping_due = False
-            parts.append(b"\x04")
-        if self.answer is not None:
-            parts.append(put_because(self.answer))
+        if self.answer is not None and budget.offer(put_because(self.answer, budget.left)):
             self.answer = None
-        if self.bye_due:
+        if self.bye_due and budget.offer(BYE):
             self.bye_due = False
-            parts.append(b"\x09")
+        return budget.left < before
 
-    def _put_obituaries(self, parts: list[bytes], sent: Sent) -> bool:
-        """Tell who is gone, before anything that may depend on it; whether all could be told."""
-        space = self._limit // 2
-        told = []
+    def _put_obituaries(self, budget: Budget, sent: Sent) -> bool:
+        """Write obituaries, before anything that may depend on them; return whether all fit."""
+        told: list[tuple[str, int]] = []
+        reserve = self._limit // 2
         for name, incarnation in self.obituaries.items():
-            part = put_obituary(name, incarnation)
-            space -= len(part)
-            if space < 0:
+            frame = put_obituary(name, incarnation)
+            if told and budget.left - len(frame) < reserve:
                 break
-            parts.append(part)
+            budget.put(frame)
             told.append((name, incarnation))
         sent.obituaries = tuple(told)
         return len(told) == len(self.obituaries)
 
     def arrived(self, datagrams: list[Sent]) -> None:
-        """These datagrams have reached the peer."""
+        """Note that these datagrams have reached the peer."""
         for sent in datagrams:
             for name, incarnation in sent.obituaries:
                 if self.obituaries.get(name) == incarnation:
                     del self.obituaries[name]
 
     def lost(self, datagrams: list[Sent]) -> None:
-        """These have not; what they said is to be said again."""
+        """Send again what these datagrams said, as they were lost."""
         for sent in datagrams:
             if sent.items:
                 self.outbound.lost(sent.items)
             if sent.control:
                 self.control_due = True
-            elif not sent.items:
+            if sent.obituaries:
+                self.obituaries_due = True
+            if not sent.items and not sent.control:
                 self.ping_due = True

@@ -1,8 +1,8 @@
 """Numbers of variable length: those of QUIC (RFC 9000, section 16).
 
-The two highest bits of the first byte say how many bytes there are, 1, 2, 4 or
-8; the rest is the number, most significant byte first. Any of the lengths that
-hold a number may be used; we write the shortest.
+The two highest bits of the first byte say how many bytes there are, 1, 2, 4 or 8; the rest
+is the number, most significant byte first. Readers accept any length that holds the number;
+writers use the shortest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..core.errors import CausewireError
 __all__ = ["LARGEST", "MalformedError", "get", "get_bytes", "get_text", "put", "put_text"]
 
 LARGEST = (1 << 62) - 1
-"""The largest number there is."""
+"""The largest number that can be written."""
 
 _SMALL = tuple(bytes((n,)) for n in range(64))
 
@@ -22,7 +22,7 @@ class MalformedError(CausewireError):
 
 
 def put(n: int) -> bytes:
-    """A number as bytes."""
+    """Return a number as bytes."""
     if n < 64:
         return _SMALL[n]
     if n < 1 << 14:
@@ -33,7 +33,7 @@ def put(n: int) -> bytes:
 
 
 def get(data: bytes, at: int) -> tuple[int, int]:
-    """The number at an index, and the index behind it."""
+    """Return the number at an index, and the index after it."""
     try:
         first = data[at]
     except IndexError:
@@ -48,7 +48,7 @@ def get(data: bytes, at: int) -> tuple[int, int]:
 
 
 def get_bytes(data: bytes, at: int, most: int) -> tuple[bytes, int]:
-    """Bytes that follow their length, `most` at the most, and the index behind them."""
+    """Return bytes after their length, at most `most`, and the index after them."""
     size, at = get(data, at)
     end = at + size
     if end > len(data):
@@ -59,13 +59,13 @@ def get_bytes(data: bytes, at: int, most: int) -> tuple[bytes, int]:
 
 
 def put_text(text: str) -> bytes:
-    """A string, with its length in front."""
+    """Return a string as bytes, after their length."""
     raw = text.encode()
     return put(len(raw)) + raw
 
 
 def get_text(data: bytes, at: int, most: int = 255) -> tuple[str, int]:
-    """A string that is not empty, and the index behind it."""
+    """Return a string that is not empty, and the index after it."""
     raw, at = get_bytes(data, at, most)
     try:
         text = raw.decode()

@@ -1,21 +1,21 @@
-"""Why has this not arrived? In words, and cheaply.
+"""Why messages have not arrived, in words and at little cost.
 
-The protocol can say of every single message what it waits for (`Endpoint.blocked`);
-with thousands held back that is a long list, and mostly the same line. What people
-want to know is who is to blame. So this looks at sessions, not at messages: between
-this process and each peer there are four places where messages can be stuck.
+The protocol can say of every single message what it waits for (`Endpoint.blocked`). With
+thousands held back that is a long list of mostly the same line, while people want to know
+which process is the cause. So this module looks at sessions, not at messages. Between this
+process and each peer there are four places where messages can be stuck:
 
-    held here       the protocol has not released them: permits are missing. Whose?
-                    Those whose last flagged message is above its last permit.
-    under way       released, and not acknowledged; or the peer takes no more now
-    behind a gap    arrived here, and a predecessor has not
-    at our own door arrived here in order, and the application's queue is full
+    held        here: the protocol has not released them, since permits are missing, namely
+                of the peers whose last flagged message is above their last permit
+    under way   released and not acknowledged, or the peer accepts no more at the moment
+    gap         they arrived here, and a predecessor has not
+    queue       they arrived here in order, and the application's queue is full
 
-A peer whose permits are missing does not delay them for fun: it waits for acks of
-others. It is asked (`why`), and what it answers is part of the reason here, so that
-the culprit is named also where nobody talks to him.
+A peer whose permits are missing waits for acks of other processes. It is asked for their
+names (`why`), and its answer is part of the reason, so that the cause is named even where
+nobody talks to that process.
 
-Times are those of looks (`Watch`), some of which have been: so they are lower bounds.
+Durations are lower bounds: they are sampled at each call of `Watch.look`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Reason", "Watch", "culprits", "reasons"]
 
+MOST_CULPRITS = 16
+"""The most processes that an answer names."""
+
 
 class Reason(NamedTuple):
-    """Why messages from or to one peer do not get on."""
+    """Why messages from or to one peer make no progress."""
 
     where: str
     """`held`, `under way`, `gap` or `queue`."""
     peer: str
     messages: int
-    """How many messages it is about, at least."""
+    """The least number of messages that are stuck."""
     seconds: float
-    """For how long, at least, none of them has got on."""
+    """How long there has been no progress, at least."""
     permits: tuple[str, ...]
-    """Whose permits are missing."""
+    """The peers whose permits are missing."""
     why: str
-    """The whole of it in words."""
+    """All of this in words."""
 
     @property
     def key(self) -> tuple[str, str]:
+        """What tells this reason from others."""
         return self.where, self.peer
 
     def __str__(self) -> str:
@@ -53,7 +57,7 @@ class Reason(NamedTuple):
 
 
 class Watch:
-    """Looks at all sessions now and then, and tells what has been stuck for long, once."""
+    """Looks at all sessions now and then, and reports once what has been stuck for long."""
 
     __slots__ = ("_late", "_told")
 
@@ -64,7 +68,8 @@ class Watch:
     def look(
         self, sessions: Collection[Session], now: float, stalled: bool
     ) -> tuple[list[Reason], list[Session]]:
-        """What is stuck for long and was not yet told, and whose permits are missing."""
+        """Return what has been stuck for long and is not yet reported, and the sessions
+        whose permits are missing."""
         for session in sessions:
             _note(session, now)
         news: list[Reason] = []
@@ -80,7 +85,7 @@ class Watch:
 
 
 def _note(session: Session, now: float) -> None:
-    """How far has this session got?"""
+    """Record the progress of a session."""
     released, tail = session.outbound.released, session.inbound.tail
     old = session.progress
     if old is None:
@@ -95,23 +100,18 @@ def _note(session: Session, now: float) -> None:
 
 
 def culprits(sessions: Iterable[Session], asker: Session, now: float) -> list[str]:
-    """Who has not acknowledged what was sent to them: permits wait for these."""
+    """Return the peers that have not acknowledged messages: permits wait for them."""
     behind = [
         session
         for session in sessions
         if session is not asker and session.outbound.last > session.outbound.acked
     ]
     behind.sort(key=lambda session: (session.owes or now, session.name))
-    names: list[str] = []
-    for session in behind:
-        names.append(session.name)
-        if sum(len(name.encode()) for name in names) > 256:
-            break
-    return names
+    return [session.name for session in behind[:MOST_CULPRITS]]
 
 
 def reasons(sessions: Iterable[Session], now: float, stalled: bool) -> list[Reason]:
-    """All that is stuck."""
+    """Return all that is stuck."""
     sessions = sorted(sessions, key=lambda session: session.name)
     missing = [session for session in sessions if session.flagged > session.permitted]
     found: list[Reason | None] = []
@@ -148,8 +148,11 @@ def _held(session: Session, missing: list[Session], now: float) -> Reason | None
         elif other is not session:
             text += f" ({_silence(other, now)})"
         waits.append(text)
-    why = f"{_messages(session.held)} to {session.name} held here, waiting for "
-    why += "; for ".join(waits) or "the protocol"
+    why = f"{_messages(session.held)} to {session.name} held here, "
+    if waits:
+        why += "waiting for " + "; for ".join(waits)
+    else:
+        why += f"about to be sent: {_silence(session, now)}"
     names = tuple(other.name for other in missing)
     return Reason("held", session.name, session.held, seconds, names, why)
 

@@ -12,9 +12,19 @@ and losses between processes that stay up, and of whatever is left in a buffer.
 """
 
 from .host import Host
-from .judge import Judge, Message, Verdict
+from .judge import Judge, JudgedMessage, Verdict
 from .runs import play, seeded
-from .settings import Faults, Workload
+from .settings import Faults, WireWorkload
 from .wire import Wire
 
-__all__ = ["Faults", "Host", "Judge", "Message", "Verdict", "Wire", "Workload", "play", "seeded"]
+__all__ = [
+    "Faults",
+    "Host",
+    "Judge",
+    "JudgedMessage",
+    "Verdict",
+    "Wire",
+    "WireWorkload",
+    "play",
+    "seeded",
+]

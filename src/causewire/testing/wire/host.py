@@ -1,14 +1,14 @@
-"""A process on the wire."""
+"""One process of a simulated system."""
 
 from __future__ import annotations
 
-from ...transport import Address, Event, Transport
+from ...transport import Address, PeerEvent, Transport
 
 __all__ = ["Host"]
 
 
 class Host:
-    """A transport, an application, and what the judge keeps of them."""
+    """A transport, an application, and the records of the judge about them."""
 
     __slots__ = (
         "address",
@@ -32,19 +32,19 @@ class Host:
     ) -> None:
         self.name = name
         self.index = index
-        """Its place among the processes: what the simulator's network goes by."""
+        """Its index among the processes, by which the simulator's network knows it."""
         self.address = address
         self.transport = transport
         self.life = life
         self.up = True
         self.paused_until = 0.0
         self.backlog: list[tuple[bytes, Address]] = []
-        """What waits in its socket while it stands still."""
+        """Datagrams that wait in its socket while it is paused."""
         self.timer_at: float | None = None
         self.to_send = 0
-        self.events: list[Event] = []
+        self.events: list[PeerEvent] = []
         self.knows = 0
-        """What has happened before whatever it sends now, as bits."""
+        """The messages that happened before whatever it sends now, as bits."""
         self.delivered = 0
         self.overtaken = 0
-        """What may not be delivered any more: it comes before something delivered."""
+        """The messages that precede a delivered one, and may not be delivered any more."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from ...transport import Session
 from .host import Host
 
-__all__ = ["Judge", "Message", "Verdict"]
+__all__ = ["Judge", "JudgedMessage", "Verdict"]
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Verdict:
         return not self.complaints
 
 
-class Message:
+class JudgedMessage:
     """A message, as the judge knows it."""
 
     __slots__ = ("arrived", "bit", "life", "mid", "number", "past", "sessions")
@@ -68,13 +68,13 @@ class Judge:
 
     def __init__(self, seed: int) -> None:
         self.verdict = Verdict(seed)
-        self._messages: list[Message] = []
+        self._messages: list[JudgedMessage] = []
 
-    def announce(self, host: Host) -> Message:
+    def announce(self, host: Host) -> JudgedMessage:
         """A host is about to send: what the message is to be called."""
-        return Message(len(self._messages), host.life, host.knows)
+        return JudgedMessage(len(self._messages), host.life, host.knows)
 
-    def sent(self, message: Message, host: Host, to: Sequence[str], now: float) -> None:
+    def sent(self, message: JudgedMessage, host: Host, to: Sequence[str], now: float) -> None:
         """It has sent it."""
         self._messages.append(message)
         host.knows |= message.bit
@@ -110,13 +110,14 @@ class Judge:
         for host in hosts:
             transport = host.transport
             verdict.dropped += sum(transport.stats.dropped.values())
-            if transport.ledger.messages or transport.ledger.bytes or transport.waiting_bytes:
+            status = transport.status()
+            if status.accepted or status.accepted_bytes:
                 verdict.complaints.append(f"{host.name} still keeps messages")
-            if any(session.inbound.messages for session in transport.live.values()):
-                verdict.complaints.append(f"{host.name} still has messages that came in")
+            if status.waiting or status.waiting_bytes:
+                verdict.complaints.append(f"{host.name} still has messages that arrived")
         return verdict
 
-    def _account(self, message: Message, lives: dict[int, int]) -> None:
+    def _account(self, message: JudgedMessage, lives: dict[int, int]) -> None:
         """Has everybody got it who is still who it was?"""
         complaints = self.verdict.complaints
         for session in message.sessions:

@@ -6,15 +6,16 @@ from dataclasses import replace
 from random import Random
 
 from ...protocols import describe
-from ...transport import NATIVE, Config
+from ...transport import TransportConfig
+from ...transport.carrier import is_native
 from .judge import Verdict
-from .settings import Faults, Workload
+from .settings import Faults, WireWorkload
 from .wire import Wire
 
 __all__ = ["play", "seeded"]
 
 
-def seeded(seed: int) -> tuple[Faults, Workload, Config]:
+def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
     """Faults and a workload that depend on the seed alone: from calm to terrible."""
     random = Random(f"faults {seed}")
     slow = random.random() < 0.15
@@ -28,7 +29,7 @@ def seeded(seed: int) -> tuple[Faults, Workload, Config]:
         moves=random.choice((0, 0, 1, 2)),
         restarts=random.choice((0, 0, 1, 2)),
     )
-    workload = Workload(
+    workload = WireWorkload(
         processes=random.choice((2, 3, 3, 4)),
         messages=random.choice((3, 6, 12)),
         replies=random.choice((0.0, 0.3, 0.7)),
@@ -37,7 +38,7 @@ def seeded(seed: int) -> tuple[Faults, Workload, Config]:
         pace=random.choice((0.002, 0.02)),
         slow=0.01 if slow else 0.0,
     )
-    config = Config(
+    config = TransportConfig(
         local_datagram=random.choice((400, 1232, 16384)),
         peer_messages=random.choice((4, 64, 8192)),
         queue_messages=2 if slow else 8192,
@@ -54,7 +55,7 @@ def play(seed: int, protocol: str = "csps", key: bytes | None = None) -> Verdict
         workload = replace(workload, broadcast=True)
     elif not able.multicast:
         workload = replace(workload, multicast=0.0)
-    if protocol not in NATIVE:
+    if not is_native(able):
         faults = replace(faults, restarts=0)
     return Wire(
         seed, protocol=protocol, key=key, faults=faults, workload=workload, config=config

@@ -8,7 +8,7 @@ from random import Random
 
 from ...sim import Fault, Heal, Partition, SimulatedNetwork, Uniform
 
-__all__ = ["Faults", "Workload", "nanoseconds"]
+__all__ = ["Faults", "WireWorkload", "nanoseconds"]
 
 
 def nanoseconds(seconds: float) -> int:
@@ -54,7 +54,7 @@ class Faults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class WireWorkload:
     """What the applications do."""
 
     processes: int = 4

@@ -15,10 +15,17 @@ from ...sim import Fault
 from ...sim.faults import Timeline
 from ...sim.links import Links
 from ...sim.scheduler import ARRIVAL, FAULT, Scheduler
-from ...transport import Address, Config, Transport
+from ...transport import (
+    Address,
+    Confirmed,
+    Delivered,
+    Room,
+    Transport,
+    TransportConfig,
+)
 from .host import Host
 from .judge import Judge, Verdict
-from .settings import Faults, Workload, nanoseconds
+from .settings import Faults, WireWorkload, nanoseconds
 
 __all__ = ["Wire"]
 
@@ -36,18 +43,18 @@ class Wire:
         protocol: str = "csps",
         key: bytes | None = None,
         faults: Faults | None = None,
-        workload: Workload | None = None,
-        config: Config | None = None,
+        workload: WireWorkload | None = None,
+        config: TransportConfig | None = None,
         timeline: Sequence[Fault] = (),
     ) -> None:
         self.random = Random(seed)
         self.judge = Judge(seed)
         self.verdict = self.judge.verdict
         self.faults = faults or Faults()
-        self.workload = workload or Workload()
+        self.workload = workload or WireWorkload()
         self.protocol = protocol
         self.key = key
-        self.config = config or Config()
+        self.config = config or TransportConfig()
         self._scheduler = Scheduler()
         self._lives = count(1)
         self._ports = count(1)
@@ -133,9 +140,9 @@ class Wire:
             self.verdict.datagrams += 1
             target = self.hosts[self._owners[address]]
             self._carry(host, target, (data, host.address, address), len(data), 0)
-        host.events += transport.events
-        transport.events.clear()
-        transport.progressed.clear()
+        while (event := transport.next_event()) is not None:
+            if not isinstance(event, Delivered | Confirmed | Room):
+                host.events.append(event)
         due = transport.next_timer()
         if due is not None and (host.timer_at is None or due < host.timer_at):
             host.timer_at = due
@@ -213,12 +220,13 @@ class Wire:
 
     def send(self, host: Host, to: Sequence[str]) -> bool:
         """A causal send, if there is room."""
-        if not host.transport.room(to):
-            return False
         message = self.judge.announce(host)
         low, high = self.workload.payload
         payload = b"%d:" % message.number + bytes(self.random.randint(low, high))
-        message.mid, message.sessions = host.transport.send(to[0] if len(to) == 1 else to, payload)
+        accepted = host.transport.send(to[0] if len(to) == 1 else to, payload)
+        if accepted is None:
+            return False
+        message.mid, message.sessions = accepted
         self.judge.sent(message, host, to, self.now)
         return True
 
@@ -234,8 +242,8 @@ class Wire:
         """The application takes what there is; it may answer."""
         transport = host.transport
         while True:
-            transport.admit()
-            if not transport.queue:
+            transport.refill()
+            if not transport.messages:
                 return
             self._deliver(host)
             if host.to_send > 0 and self.random.random() < self.workload.replies:
@@ -243,14 +251,14 @@ class Wire:
                 self.send(host, self._destinations(host))
 
     def _deliver(self, host: Host) -> None:
-        source, _, payload = host.transport.queue.popleft()
+        source, _, payload = host.transport.messages.popleft()
         self.judge.delivered(host, source, int(payload.partition(b":")[0]), self.now)
 
     def _look(self, host: Host) -> None:
         """A slow application takes one message at a time."""
         if not host.up:
             return
-        if host.paused_until <= self.now and host.transport.queue:
+        if host.paused_until <= self.now and host.transport.messages:
             self._deliver(host)
             self.turn(host)
         self.at(self.now + self.workload.slow, lambda: self._look(host))
@@ -269,7 +277,9 @@ class Wire:
     def _directory(self) -> None:
         """What a resolver does in a node: says where the unreachable are by now."""
         for host in self.hosts.values():
-            for name in host.transport.unreached():
+            for name, peer in host.transport.status().peers.items():
+                if peer.up:
+                    continue
                 host.transport.add_peer(name, self.hosts[name].address, self.now)
             if host.paused_until <= self.now:
                 self.turn(host)
@@ -311,8 +321,6 @@ class Wire:
         """Nobody has anything to do, and what the dead left behind is cleared away as well."""
         transports = [host.transport for host in self.hosts.values()]
         return not any(host.to_send for host in self.hosts.values()) and all(
-            transport.idle
-            and not transport.queue
-            and not any(session.inbound.messages for session in transport.live.values())
+            transport.idle and not transport.messages and not transport.status().waiting
             for transport in transports
         )

@@ -1,13 +1,13 @@
-"""A bad network between real processes: datagrams get lost, copied, late and damaged.
+"""An unreliable network between real processes: datagrams are lost, copied, delayed, damaged.
 
-For tests and demonstrations. For each pair of processes the proxy has two sockets:
-what `ann` sends to the one that stands for `bob` leaves, or does not, from the one
-that stands for `ann`, to where `bob` really is. So each sees the other at the address
-that it was told, and nobody sees the proxy.
+For tests and demonstrations. For each pair of processes the proxy has two sockets. What
+`ann` sends to the socket that stands for `bob` is sent on, or not, from the socket that
+stands for `ann` to the real address of `bob`. So each process sees the other at the address
+that it was given, and does not notice the proxy.
 
     proxy = Proxy({"ann": ("127.0.0.1", 9001), "bob": ("127.0.0.1", 9002)}, seed=1, loss=0.1)
     await proxy.start()
-    proxy.address("ann", "bob")         # where ann finds bob
+    proxy.address("ann", "bob")         # the address of bob for ann
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Proxy:
         delay: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.places = dict(places)
-        """Where each process really is."""
+        """The real address of each process."""
         self.loss = loss
         self.duplicate = duplicate
         self.corrupt = corrupt
         self.delay = delay
-        """Each datagram takes its own time, in seconds; a wide range reorders."""
+        """The range of delays in seconds; each datagram draws its own, so a wide range reorders."""
         self.cut: frozenset[str] = frozenset()
         """Processes that are cut off from the others."""
         self.carried = 0
@@ -75,15 +75,15 @@ class Proxy:
         sock.close()
 
     def move(self, name: str) -> None:
-        """Let a process be seen at other addresses, by everybody; the old ones are dead."""
+        """Give a process new addresses for everybody; the old ones no longer work."""
         for source, target in list(self._sockets):
             if target == name:
                 old = self._sockets.pop((source, target))
-                self._open(source, target)  # while the old port is taken: so it is another
+                self._open(source, target)  # while the old port is in use, so that this is another
                 self._close(old)
 
     def address(self, source: str, target: str) -> Address:
-        """Where one process finds another."""
+        """Return the address under which one process reaches another."""
         host, port = self._sockets[source, target].getsockname()
         return host, port
 

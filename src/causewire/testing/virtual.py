@@ -1,8 +1,12 @@
-"""An asyncio event loop in virtual time, with sockets that join it to itself.
+"""An asyncio event loop in virtual time, with a network in memory.
 
-Nodes run on it unchanged: `loop.time()` jumps to the next thing that is to happen,
-and a datagram takes the time that the network says. So a test of minutes takes
-milliseconds, and happens the same way every time.
+Nodes run on it unchanged: `loop.time()` jumps to the next event, and a datagram takes the
+time that the network says. So a test of minutes takes milliseconds, and repeats exactly.
+
+    async def main(loop: VirtualLoop) -> None:
+        async with Node("a", sock=loop.network.socket(1)) as a: ...
+
+    run(main, seed=1)
 """
 
 from __future__ import annotations
@@ -13,26 +17,28 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any, TypeVar
 
+__all__ = ["VirtualLoop", "VirtualNetwork", "VirtualSocket", "run"]
+
 T = TypeVar("T")
 
 Address = tuple[str, int]
 
 
 class _NoSelector:
-    """Waits for nothing but the time, which it makes pass."""
+    """Lets the virtual time pass instead of waiting."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
 
     def select(self, timeout: float | None) -> list[Any]:
         if timeout is None:
-            raise RuntimeError("everybody waits, and nothing will ever happen")
+            raise RuntimeError("every task waits, and no event is left")
         self._loop.now += timeout
         return []
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """A loop whose time only passes when there is nothing to do."""
+    """An event loop whose time only passes when there is nothing to do."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -40,7 +46,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector = _NoSelector(self)
         self._clock_resolution = 1e-9
         self.random = Random(seed)
-        self.network = Network(self)
+        self.network = VirtualNetwork(self)
 
     def time(self) -> float:
         return self.now
@@ -54,24 +60,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         pass
 
-    def add_reader(self, sock: FakeSocket, callback: Callable[..., None], *args: Any) -> None:
-        sock.callback = callback
+    def add_reader(  # type: ignore[override]
+        self, fd: Any, callback: Callable[..., Any], *args: Any
+    ) -> None:
+        fd.callback = callback
 
-    def remove_reader(self, sock: FakeSocket) -> None:
-        sock.callback = None
+    def remove_reader(self, fd: Any) -> bool:
+        fd.callback = None
+        return True
 
 
-class Network:
-    """Carries datagrams: `fate` says for each how often and when it arrives."""
+class VirtualNetwork:
+    """Carries datagrams; `fate` returns the delays after which each arrives, none if it is lost."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self.loop = loop
-        self.sockets: dict[Address, FakeSocket] = {}
+        self.sockets: dict[Address, VirtualSocket] = {}
         self.fate: Callable[[Address, Address, bytes], list[float]] = lambda *_: [0.001]
         self.carried = 0
 
-    def socket(self, port: int) -> FakeSocket:
-        sock = FakeSocket(self, ("127.0.0.1", port))
+    def socket(self, port: int) -> VirtualSocket:
+        sock = VirtualSocket(self, ("127.0.0.1", port))
         self.sockets[sock.address] = sock
         return sock
 
@@ -87,10 +96,10 @@ class Network:
             sock.callback()
 
 
-class FakeSocket:
-    """What a node needs of a socket."""
+class VirtualSocket:
+    """The part of a datagram socket that a node uses."""
 
-    def __init__(self, network: Network, address: Address) -> None:
+    def __init__(self, network: VirtualNetwork, address: Address) -> None:
         self.network = network
         self.address = address
         self.waiting: deque[tuple[bytes, Address]] = deque()
@@ -112,7 +121,7 @@ class FakeSocket:
         self.network.carry(self.address, data, to)
 
     def move(self, port: int) -> None:
-        """Take another address, without a word."""
+        """Take another address, without telling anybody."""
         del self.network.sockets[self.address]
         self.address = ("127.0.0.1", port)
         self.network.sockets[self.address] = self
@@ -123,7 +132,7 @@ class FakeSocket:
 
 
 def run(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]], seed: int = 0) -> T:
-    """Run a test in virtual time."""
+    """Run a coroutine in virtual time, and return its result."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(seed)) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)

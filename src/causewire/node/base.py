@@ -1,0 +1,159 @@
+"""What the two kinds of node have in common: arguments, addresses, status.
+
+`causewire.node.Node` drives a transport from an asyncio event loop,
+`causewire.blocking.Node` from a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ..core.endpoint import Delivery
+from ..protocols import Protocol
+from ..transport import Address, Transport, TransportConfig
+from .addresses import Place
+from .metrics import metrics
+from .receipt import NodeError
+
+__all__ = ["BaseNode", "Message", "Resolver", "new_incarnation"]
+
+Message = Delivery
+"""A message that was delivered: `source`, `mid` (its number there) and `payload`."""
+
+Resolver = Callable[[str], Place | Awaitable[Place | None] | None]
+"""Returns the address of a process, or None if it is not known."""
+
+_log = logging.getLogger("causewire.node")
+
+
+def new_incarnation() -> int:
+    """Return a number that is higher than that of every earlier start, if the clock is right."""
+    return (time.time_ns() // 1_000_000) << 20 | secrets.randbits(20)
+
+
+class BaseNode:
+    """A process that sends and receives messages in causal order.
+
+    Args:
+        name: The name of this process, by which others send to it.
+        listen: The address to listen on, as `"host:port"` or a pair; port 0 takes a free one.
+        peers: Addresses of other processes by name. More can be added with `add_peer` or
+            found by `resolver`, and processes that contact this one become known as well.
+        protocol: The name of a protocol, or a `causewire.protocols.Protocol`.
+        protocol_options: Options of the protocol.
+        key: The cluster key, at least 16 random bytes. Without one, datagrams are not
+            encrypted, and the node listens on loopback addresses only, unless `insecure`.
+        resolver: A function that returns the address of a process, given its name.
+        trace: A file or directory to write a trace to.
+        run: The name of the run in the trace.
+        config: Limits and times of the transport.
+        drain: How many seconds closing may take until everything is delivered.
+        insecure: Whether to listen on other addresses than loopback without a key.
+        sock: A bound datagram socket to use, in place of `listen`.
+        incarnation: A number that is higher than that of every earlier start of this
+            process; by default it is made from the time.
+
+    Raises:
+        LocalProtocolError: The protocol or one of its options is not known.
+        ValueError: The name or the key is unsuitable.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        listen: Place = "127.0.0.1:0",
+        peers: Mapping[str, Place] | None = None,
+        protocol: str | Protocol = "csps",
+        protocol_options: Mapping[str, Any] | None = None,
+        key: bytes | None = None,
+        resolver: Resolver | None = None,
+        trace: str | os.PathLike[str] | None = None,
+        run: str = "node",
+        config: TransportConfig | None = None,
+        drain: float = 5.0,
+        insecure: bool = False,
+        sock: socket.socket | None = None,
+        incarnation: int | None = None,
+    ) -> None:
+        self._listen = listen
+        self._places = dict(peers or {})
+        self._resolver = resolver
+        self._insecure = insecure or key is not None
+        self._drain = drain
+        self._socket = sock
+        self._recorder = None
+        life = 1
+        if trace is not None:
+            from .recorder import TraceRecorder, lives_in
+
+            life += lives_in(trace, name)
+        self._transport = Transport(
+            name,
+            incarnation=incarnation or new_incarnation(),
+            protocol=protocol,
+            protocol_options=protocol_options,
+            peers=self._places,
+            key=key,
+            config=config,
+            life=life,
+        )
+        if trace is not None:
+            self._recorder = self._transport.observer = TraceRecorder(trace, run, name, life)
+        self._messages = self._transport.messages
+        self._closing = False
+        self.drained: bool | None = None
+        """After closing: whether every accepted message had been delivered by then."""
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Set up what only this kind of node has."""
+
+    @property
+    def name(self) -> str:
+        """The name of this process."""
+        return self._transport.name
+
+    @property
+    def incarnation(self) -> int:
+        """The number that tells this start of the process from all others."""
+        return self._transport.incarnation
+
+    @property
+    def address(self) -> Address:
+        """The address on which this node listens.
+
+        Raises:
+            NodeError: The node has not been started.
+        """
+        if self._socket is None:
+            raise NodeError(f"{self.name} has not been started")
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    def _peers_up(self) -> list[str]:
+        return [name for name, peer in self._transport.status().peers.items() if peer.up]
+
+    def _unreached(self) -> list[str]:
+        return [name for name, peer in self._transport.status().peers.items() if not peer.up]
+
+    def _stats(self) -> dict[str, Any]:
+        return self._transport.status().counters
+
+    def _metrics(self) -> str:
+        return metrics(self.name, self._transport.status(), len(self._messages))
+
+    def _end_drain(self) -> bool:
+        """Record, and log, whether every accepted message was delivered."""
+        peers = self._transport.status().peers
+        left = {name: peer.messages for name, peer in peers.items() if peer.messages}
+        self.drained = not left
+        if left:
+            _log.warning("%s closes with messages that were not delivered: %s", self.name, left)
+        return self.drained

@@ -1,0 +1,187 @@
+"""Messages of all peers between the network and the application.
+
+    datagram -> Inbound of its session -> protocol -> queue of the application
+
+The queue is bounded in messages and bytes. Messages whose turn it is wait in their session
+until there is room in the queue, and the sessions take turns.
+
+The application takes messages out of the queue itself, which is the fastest way; how many
+it has taken follows from what is left. Bytes are counted by batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from ..core.endpoint import Delivery, RemoteProtocolError
+from ..core.run import MessageRun
+from .carrier import Carrier
+from .config import TransportConfig
+from .events import Delivered, Event
+from .frames import Contents
+from .inbound import OVERHEAD
+from .observer import Observer
+from .session import Session
+from .stats import DropReason, Stats
+
+__all__ = ["Arrivals"]
+
+
+class Arrivals:
+    """The way of messages from the network to the application."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        config: TransportConfig,
+        stats: Stats,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._carrier = carrier
+        self._config = config
+        self._stats = stats
+        self._emit = emit
+        self.observer: Observer | None = None
+        self.messages: deque[Delivery] = deque()
+        """Delivered messages, for the application to take."""
+        self.aliases: dict[str, Session] = {}
+        """Sessions by what the protocol calls their peer, those that are over included."""
+        self.renamed = False
+        """Whether the protocol knows an incarnation by another name than its own."""
+        self.waiting_bytes = 0
+        """What messages of all peers that wait here are charged."""
+        self._ready: dict[Session, None] = {}
+        """Sessions with messages that wait for room in the queue."""
+        self._put = 0
+        """Messages put into the queue since the start."""
+        self._batches: deque[tuple[int, int]] = deque()
+        """For each batch in the queue: the value of `_put` after it, and its bytes."""
+        self._queue_bytes = 0
+
+    @property
+    def stalled(self) -> bool:
+        """Whether messages wait for room in the queue."""
+        return bool(self._ready)
+
+    @property
+    def room(self) -> int:
+        """The number of messages that the queue has room for; 0 or less if it is full."""
+        batches = self._batches
+        messages = len(self.messages)
+        taken = self._put - messages
+        while batches and batches[0][0] <= taken:
+            self._queue_bytes -= batches.popleft()[1]
+        if self._queue_bytes >= self._config.queue_bytes:
+            return 0
+        return self._config.queue_messages - messages
+
+    # -- from the network -----------------------------------------------------
+
+    def acceptable(self, session: Session, contents: Contents) -> bool:
+        """Return whether memory allows for the messages in a datagram.
+
+        No correct peer exceeds its own limit. All peers together may exceed the common one,
+        and then only messages that close a gap are accepted.
+        """
+        inbound, config = session.inbound, self._config
+        most = 2 * (config.peer_bytes + OVERHEAD * config.peer_messages) + config.message
+        if inbound.messages > 2 * config.peer_messages or inbound.bytes > most:
+            # Copies of early messages may add up to this; closing the gap clears them away.
+            if len(inbound.ready) > 1:
+                return False
+        elif self.waiting_bytes < config.early_bytes:
+            return True
+        return any(inbound.closes_gap(run.pid, run.mids[-1]) for run in contents.runs) or any(
+            inbound.closes_gap(piece.pid, piece.mid) for piece in contents.pieces
+        )
+
+    def take_in(self, session: Session, contents: Contents) -> None:
+        """Accept the messages of a datagram.
+
+        Raises:
+            MalformedError: They contradict what the peer sent before.
+            RemoteProtocolError: They ask for permits that the protocol does not have.
+        """
+        inbound, observer = session.inbound, self.observer
+        before = inbound.bytes
+        try:
+            for run in contents.runs:
+                if run.per and not self._carrier.permits:
+                    raise RemoteProtocolError("unexpected permit flag")
+                self._stats.payload_bytes_in += run.size
+                new = inbound.add(run)
+                if new is None:
+                    session.control_due = session.delivered > 0
+                elif observer is not None:
+                    observer.arrived(session, new)
+            for piece in contents.pieces:
+                self._stats.payload_bytes_in += len(piece.data)
+                new = inbound.add_piece(piece)
+                if new is not None and observer is not None:
+                    observer.arrived(session, new)
+        finally:
+            self.waiting_bytes += inbound.bytes - before
+            if inbound.ready:
+                self._ready[session] = None
+
+    def drop(self, session: Session) -> None:
+        """Forget the messages of a peer that is gone."""
+        self._ready.pop(session, None)
+        self.waiting_bytes -= session.inbound.bytes
+
+    # -- to the application ---------------------------------------------------
+
+    def admit(self) -> None:
+        """Hand messages to the protocol, from each peer in turn, while there is room."""
+        ready, carrier = self._ready, self._carrier
+        while ready:
+            room = self.room
+            if room <= 0:
+                break
+            session = next(iter(ready))
+            del ready[session]
+            inbound = session.inbound
+            before = inbound.bytes
+            run = inbound.take(room)
+            self.waiting_bytes -= before - inbound.bytes
+            if inbound.ready:
+                ready[session] = None
+            if run.per:
+                session.flagged = run.mids[-1]
+            try:
+                carrier.receive(session.alias, run)
+            except RemoteProtocolError:
+                self._stats.drop(DropReason.PROTOCOL_VIOLATION)
+                self.collect()
+            else:
+                self.collect(run)
+
+    def collect(self, run: MessageRun | None = None) -> None:
+        """Put what the protocol delivered into the queue; most often it is just `run`."""
+        deliveries = self._carrier.take_deliveries()
+        if not deliveries:
+            return
+        if self.observer is not None:
+            labels = {alias: session.label for alias, session in self.aliases.items()}
+            self.observer.delivered(deliveries, labels)
+        if self.renamed:
+            deliveries = [self._by_name(delivery) for delivery in deliveries]
+        if run is not None and len(deliveries) == len(run.mids) and self._carrier.forgets:
+            size = run.size
+        else:
+            size = sum([len(payload) for _, _, payload in deliveries])
+        messages = self.messages
+        if not messages:
+            self._emit(Delivered())
+        messages += deliveries
+        count = len(deliveries)
+        self._put += count
+        self._queue_bytes += size
+        self._batches.append((self._put, size))
+        self._stats.delivered += count
+
+    def _by_name(self, delivery: Delivery) -> Delivery:
+        source, mid, payload = delivery
+        session = self.aliases.get(source)
+        return delivery if session is None else Delivery(session.name, mid, payload)

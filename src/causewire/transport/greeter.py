@@ -1,0 +1,132 @@
+"""Greetings, by which processes find each other and establish sessions (see `heads`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .carrier import Carrier
+from .config import TransportConfig
+from .events import Address, Event, PeerRefused
+from .heads import GREETING, Greeting, greeting_head, read_greeting_head
+from .peers import Identity, Peer, Peers
+from .seal import Sealer
+from .stats import DropReason, Stats
+from .varint import MalformedError
+
+__all__ = ["Greeter"]
+
+
+class Greeter:
+    """Writes greetings, and acts on those that arrive."""
+
+    def __init__(
+        self,
+        me: Identity,
+        peers: Peers,
+        *,
+        carrier: Carrier,
+        sealer: Sealer,
+        config: TransportConfig,
+        stats: Stats,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._me = me
+        self._peers = peers
+        self._carrier = carrier
+        self._sealer = sealer
+        self._config = config
+        self._stats = stats
+        self._emit = emit
+        self.out: list[tuple[bytes, Address]] = []
+        """Greetings to be sent."""
+
+    def greet(self, peer: Peer, answers: int, settled: bool, address: Address) -> None:
+        """Write a greeting to a peer.
+
+        Args:
+            peer: The peer.
+            answers: The incarnation of the peer that is known, or 0.
+            settled: Whether the session is established, so that no answer is needed.
+            address: Where to send the greeting.
+        """
+        me, config = self._me, self._config
+        head = greeting_head(me.name, me.incarnation, peer.name, peer.greetings)
+        contents = Greeting(
+            answers,
+            settled,
+            me.protocol,
+            me.life,
+            config.peer_messages,
+            config.peer_bytes,
+            max(config.datagram, config.local_datagram),
+        ).encode()
+        seal = self._sealer.greeting(me.name, me.incarnation, peer.name)
+        self.out.append((seal.close(peer.greetings, head, contents), address))
+        peer.greetings += 1
+
+    def received(self, data: bytes, address: Address, now: float) -> None:
+        """Act on a datagram that claims to be a greeting.
+
+        Raises:
+            MalformedError: It is not one.
+        """
+        me, stats, peers = self._me, self._stats, self._peers
+        if data[0] != GREETING:
+            stats.drop(DropReason.OTHER_VERSION)
+            return
+        source, born, target, number, at = read_greeting_head(data)
+        if target != me.name or source == me.name or not source.isprintable():
+            stats.drop(DropReason.NOT_FOR_US)
+            return
+        seal = self._sealer.greeting(source, born, target)
+        contents = seal.open(number, data[:at], data[at:])
+        if contents is None:
+            stats.drop(DropReason.UNVERIFIED)
+            return
+        greeting = Greeting.decode(contents)
+        if not 0 < born < 1 << 63:
+            raise MalformedError("an impossible incarnation")
+        peer = peers.known.get(source) or peers.meet(source, address)
+        if peer is None:
+            stats.drop(DropReason.TOO_MANY_PEERS)
+        elif reason := self._incompatible(peer, greeting):
+            self._refuse(peer, reason, greeting, address)
+        else:
+            self._answer(peer, born, greeting, address, now)
+
+    def _answer(
+        self, peer: Peer, born: int, greeting: Greeting, address: Address, now: float
+    ) -> None:
+        """Act on a greeting of a compatible peer, and answer it unless it is settled."""
+        me, peers = self._me, self._peers
+        known = peer.session.incarnation if peer.session is not None else 0
+        floor = max(peers.floors.get(peer.name, 0), known)
+        if born < floor:
+            self._stats.drop(DropReason.STALE_INCARNATION)
+            self.greet(peer, floor, True, address)
+            return
+        if greeting.answers > me.incarnation:
+            peers.superseded(greeting.answers)
+        settled = peer.session is not None and peer.session.established and born == known
+        if greeting.answers == me.incarnation and not settled:
+            settled = peers.establish(peer, born, greeting, address, now)
+        if not greeting.settled:
+            self.greet(peer, born, settled, address)
+
+    def _incompatible(self, peer: Peer, greeting: Greeting) -> str:
+        """Return why this process cannot work with a peer, or nothing."""
+        mine = self._me.protocol
+        if greeting.protocol != mine:
+            return f"it runs {greeting.protocol}, this is {mine}"
+        if peer.lives and peer.session is None and not self._carrier.forgets:
+            return f"{mine} cannot go on with a peer that restarted"
+        return ""
+
+    def _refuse(self, peer: Peer, reason: str, greeting: Greeting, address: Address) -> None:
+        """Refuse a peer, and let it know who refuses it."""
+        self._stats.drop(DropReason.REFUSED_PEER)
+        if not peer.refused:
+            peer.refused = True
+            self._emit(PeerRefused(peer.name, reason))
+        if not greeting.settled:
+            self.greet(peer, 0, True, address)

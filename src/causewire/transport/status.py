@@ -1,0 +1,58 @@
+"""What a transport says about itself and its peers, for monitoring."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .events import Address
+from .peers import Peer
+
+__all__ = ["PeerStatus", "Status", "peer_status"]
+
+
+class PeerStatus(NamedTuple):
+    """What is known of one peer."""
+
+    name: str
+    address: Address
+    incarnation: int
+    """The incarnation that the session is with; 0 if none has been reached."""
+    up: bool
+    """Whether it was reached, and answers."""
+    messages: int
+    """Messages accepted for it and not yet delivered there."""
+    held: int
+    """Of these, messages that the protocol holds back."""
+    round_trip: float
+    """Smoothed round-trip time in seconds."""
+
+
+class Status(NamedTuple):
+    """What is known of a transport."""
+
+    counters: dict[str, Any]
+    """Counters since the start, by name."""
+    peers: dict[str, PeerStatus]
+    """Peers by name, in alphabetical order."""
+    accepted: int
+    """Messages accepted for all peers and not yet delivered there."""
+    accepted_bytes: int
+    waiting: int
+    """Messages that arrived and wait for a predecessor or for room in the queue."""
+    waiting_bytes: int
+
+
+def peer_status(peer: Peer) -> PeerStatus:
+    """Return the status of a peer."""
+    session = peer.session
+    if session is None:
+        return PeerStatus(peer.name, peer.address, 0, False, 0, 0, 0.0)
+    return PeerStatus(
+        peer.name,
+        session.address,
+        session.incarnation,
+        session.established and not session.silent,
+        session.has_messages,
+        session.held,
+        session.recovery.round_trip.smoothed,
+    )
