@@ -90,7 +90,7 @@ class Codec:
         if kind not in self._index:
             raise TypeError(f"{packet!r} is no packet of {self._name}")
         parts = [self._index[kind]]
-        if kind is pak.Message:
+        if kind is pak.PakMessage:
             _put_vector(parts, packet[1])
             _put(parts, packet[2])
         else:
