@@ -41,14 +41,15 @@ PUBLIC: dict[str, str] = {
     "causewire.node": """
         Closed Config DeliveryFailed Event Full Message MessageBlocked Node NodeError
         PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt
-        Superseded run
+        Superseded TransportConfig UnknownPeer run
     """,
     "causewire.blocking": """
         Node Receipt
     """,
     "causewire.transport": """
-        Address Config Event MessageBlocked NATIVE Observer PeerLeft PeerMoved PeerRefused
-        PeerRestarted PeerSilent PeerUp Reason Session Stats Superseded Transport
+        Accepted Address Confirmed Delivered DropReason Event MessageBlocked Observer
+        PeerEvent PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerStatus PeerUp
+        Reason Room Session Stats Status Superseded Transport TransportConfig UnknownPeer
     """,
     "causewire.trace": """
         DELIVER Event NAMES RECEIVE RELEASE SEND ShivizLog Trace TraceBatch TraceError

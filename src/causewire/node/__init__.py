@@ -45,7 +45,6 @@ __all__ = [
     "MessageBlocked",
     "Node",
     "NodeError",
-    "PeerEvent",
     "PeerLeft",
     "PeerMoved",
     "PeerRefused",
