@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from causewire import protocols
-from causewire.sim import Config, Processes, simulate, workloads
+from causewire.sim import Config, Processes, Sizes, simulate, workloads
 from causewire.sim.summary import Histogram
 
 from .simulated import WORKLOADS, Judge, play
@@ -200,3 +200,26 @@ def test_a_longer_run_takes_no_more_memory() -> None:
 def test_every_protocol_has_been_tallied() -> None:
     known = {name for name, _, _ in RUNS}
     assert known <= set(protocols.names())
+
+
+def test_bits_count_flags_and_integers_modulo_k() -> None:
+    """Baldoni's measure: n⌈log k⌉ bits, where a vector clock takes n integers."""
+    bits = {}
+    for protocol in ("bss", "pak", "pak-credit"):
+        summary = simulate(
+            Config(
+                protocol=protocol,
+                processes=Processes(count=8),
+                messages=80,
+                workload=workloads.Broadcast(),
+                sizes=Sizes(message=0, ack=0),
+            )
+        )
+        bits[protocol] = summary.metadata_bits / summary.copies
+        assert summary.metadata_bits <= 8 * summary.metadata_bytes
+    assert bits["bss"] == 8 * 32
+    assert bits["pak"] == 8 * 2 + 2  # modulo 3, and an ack with one of them
+    assert bits["pak"] < bits["pak-credit"] < bits["bss"]
+    csps = simulate(Config(protocol="csps", messages=100, sizes=Sizes(message=0, ack=0, permit=0)))
+    control = csps.packets["ack"] + csps.packets.get("permit", 0)
+    assert csps.metadata_bits == 100 * (2 * 32 + 1) + control * 32

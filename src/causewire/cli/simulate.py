@@ -184,6 +184,7 @@ def _latency(latency: str | None, jitter: str | None) -> Any:
 def _told(s: Summary) -> str:
     among = count(s.processes, "process", "processes")
     each = s.metadata_bytes / max(s.messages, 1)
+    bits = s.metadata_bits / max(s.copies, 1)
     facts = [
         (
             "simulated time",
@@ -197,7 +198,7 @@ def _told(s: Summary) -> str:
         ("receive buffers", f"at most {s.max_receive_buffer:,} messages"),
         ("packets", _packets(s)),
         ("payload", f"{s.payload_bytes:,} bytes"),
-        ("metadata", f"{s.metadata_bytes:,} bytes, {each:,.1f} a message"),
+        ("metadata", f"{s.metadata_bytes:,} bytes, {each:,.1f} a message; {bits:,.0f} bits a copy"),
     ]
     lines = [
         f"{s.protocol}, {s.workload}: {count(s.messages, 'message')} among {among}, seed {s.seed}",

@@ -42,10 +42,13 @@ def summarize(
     packets: dict[str, int] = {}
     control = 0
     metadata = tally.metadata_bytes
+    bits = tally.metadata_bits
     for shape in shapes.values():
         packets[shape.kind] = packets.get(shape.kind, 0) + shape.count
         control += 0 if shape.payload else shape.count
-        metadata += 0 if shape.varies else shape.count * shape.fixed
+        if not shape.varies:
+            metadata += shape.count * (shape.head - (-shape.bits // 8))
+            bits += shape.count * shape.bits
     return Summary(
         protocol=config.about.name,
         workload=config.workload.kind,
@@ -67,6 +70,7 @@ def summarize(
         refused=tally.refused,
         payload_bytes=tally.payload_bytes,
         metadata_bytes=metadata,
+        metadata_bits=bits,
         control_per_message=control / messages if messages else 0.0,
         latency=tally.latency.times(),
         held_at_sender=tally.held_at_sender.times(released),

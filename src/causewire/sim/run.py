@@ -118,8 +118,6 @@ class Simulation:
         self._scheduler = scheduler = Scheduler()
         self._tally = Tally(by_pair=bool(config.faults))
         self._recorder = SimulationRecorder(trace, run, scheduler) if trace is not None else None
-        weigh = trace is not None or config.network.bandwidth is not None
-        self._shapes = Shapes(config.sizes, weigh=weigh)
         self._payload = config.sizes.payload
         self._period = config.period()
         self._ticks = config.ticks()
@@ -137,6 +135,8 @@ class Simulation:
             self._processes.append(Process(i, name, endpoint))
             endpoint.on_delivery = partial(self._delivered, self._processes[i])
         self._by_name = {p.name: p for p in self._processes}
+        weigh = trace is not None or config.network.bandwidth is not None
+        self._shapes = Shapes(config.sizes, self._processes[0].endpoint, weigh)
 
         self._timeline = Timeline(config.faults, names)
         self._links = Links(config.network, config.fifo(), self._timeline, names, scheduler, random)
@@ -294,6 +294,7 @@ class Simulation:
                 size = shape.metadata(packet)
                 if shape.varies:
                     self._tally.metadata_bytes += size
+                    self._tally.metadata_bits += shape.metadata_bits(packet)
                 if self._recorder is not None:
                     stamp = self._recorder.departs(p, q, packet, shape, size, again)
                 if shape.payload:

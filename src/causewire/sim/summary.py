@@ -132,6 +132,9 @@ class Summary:
     """Packets that an endpoint refused, on a network worse than it claims to bear."""
     payload_bytes: int
     metadata_bytes: int
+    """Bytes of packets apart from payloads: heads, integers, identifiers and flags."""
+    metadata_bits: int
+    """Bits of integers, identifiers and flags alone, without heads and rounding."""
     control_per_message: float
     """Packets without a message, for each message."""
 

@@ -1,8 +1,8 @@
-"""What is counted while a run goes on, in a space that does not grow with it.
+"""What is counted during a run, in a space that does not grow with its length.
 
 A copy of a message goes through four states: sent, released, received, delivered.
-Each step is told to the tally, which keeps counts of the copies between two steps
-for each process, how high they got, and how long copies stayed there.
+The tally is called at each step. For each process it keeps the number of copies
+between two steps, the maximum of that number, and how long copies stayed there.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class Tally:
         "last_progress",
         "last_work",
         "latency",
+        "metadata_bits",
         "metadata_bytes",
         "payload_bytes",
         "refused",
@@ -45,7 +46,8 @@ class Tally:
         self.refused = 0
         self.payload_bytes = 0
         self.metadata_bytes = 0
-        """Of packets whose metadata varies; the others are weighed at the end."""
+        self.metadata_bits = 0
+        """Of packets whose metadata varies in size; the others are counted at the end."""
         self.latency = Histogram()
         self.held_at_sender = Histogram()
         self.held_at_receiver = Histogram()
@@ -61,7 +63,7 @@ class Tally:
         """Copies by sender and destination, where faults may strand them."""
 
     def sent(self, p: Process, to: tuple[str, ...]) -> None:
-        """Process p sends a message to these."""
+        """Count a message that p sends to these processes."""
         self.copies += len(to)
         p.waiting += len(to) - (p.name in to)
         if self.undelivered is not None:
@@ -70,7 +72,7 @@ class Tally:
                 self.undelivered[pair] = self.undelivered.get(pair, 0) + 1
 
     def released(self, p: Process, name: str, message: SimMessage, copy: Copy, now: int) -> None:
-        """A copy leaves p for the first time."""
+        """Count a copy that leaves p for the first time."""
         copy.state = RELEASED
         p.waiting -= 1
         if message.sent != now:
@@ -83,7 +85,7 @@ class Tally:
             p.max_pair = pair
 
     def received(self, p: Process, q: Process, copy: Copy, now: int) -> None:
-        """A copy from p arrives at q for the first time."""
+        """Count a copy from p that arrives at q for the first time."""
         copy.state = RECEIVED
         copy.at = now
         q.buffer += 1
@@ -95,7 +97,7 @@ class Tally:
             del p.pairs[q.name]
 
     def delivered(self, p: Process, message: SimMessage, copy: Copy, now: int) -> bool:
-        """A copy is delivered at p; returns whether it is the first time."""
+        """Count a copy that is delivered at p, and return whether it is the first time."""
         state = copy.state
         if state == DELIVERED:
             self.duplicates += 1
