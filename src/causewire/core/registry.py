@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from .adaptive import Adaptive
 from .bss import Bss
 from .csps import Csps
 from .cykas import Cykas, CykasAsPrinted, CykasSecretSends
@@ -126,6 +127,24 @@ _PAK: dict[str, Any] = {
 }
 
 TABLE: tuple[Protocol, ...] = (
+    Protocol(
+        name="adaptive",
+        endpoint=Adaptive,
+        summary="names what is undelivered, at most K at a time: a message to d waits for d alone",
+        paper="Almeida, section 6 (the question)",
+        tolerates_loss=True,
+        tolerates_duplication=True,
+        buffering="receiver",
+        message_space="O(K)",
+        process_space="O(n²+b+u)",
+        sender_time="O(K)",
+        receiver_time="O(K)",
+        latency_optimal=True,
+        noncausal_latency="0 up to K entries, then round trips",
+        in_transit="unlimited",
+        control_messages=("ack", "part", "got", "news", "seen"),
+        options=("cap", "groups"),
+    ),
     Protocol(
         name="csps",
         endpoint=Csps,

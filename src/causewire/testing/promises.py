@@ -17,6 +17,7 @@ from .profiles import PROFILES, Profile
 __all__ = ["VARIANTS", "admits", "bearable", "needs_ticks", "promised"]
 
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "adaptive": ({"cap": 0}, {"cap": 1, "groups": 1}, {"cap": 2, "groups": 0}, {"cap": None}),
     "mf": ({"fifo": True},),
     "ks": ({"hardware_multicast": True}, {"complement": True}, {"broadcast": True}),
     "newtop": ({"eager_nulls": True},),

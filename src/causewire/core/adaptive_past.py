@@ -1,0 +1,256 @@
+"""The undelivered part of a process's causal past, as `adaptive` keeps it.
+
+One item for each origin and destination (or group): the newest message that is not known
+to be delivered. FIFO lets it stand for the earlier ones. The items are in the order in
+which they came, newest last, as a linked list; a newer message of the same pair moves the
+item to the end. So what a peer has not been told yet is the end of the list, from
+the last time something was sent to that peer on, and is found without looking at the rest.
+
+Each item remembers who knows it already, because they told us. For each pair there is
+also the list of those to whom we have told it, and who are owed the news of its delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from operator import itemgetter
+from typing import NamedTuple, Self
+
+from .adaptive_packets import Dest, Entry
+
+__all__ = ["Owed", "Past"]
+
+REMEMBERED = 4096
+"""Pairs of which it is remembered up to where all is delivered. Safety does not depend on
+it: what is forgotten may be learnt again, and be listed until the news comes once more."""
+
+
+class Owed(NamedTuple):
+    """Somebody who was told of message `mid` (in message `telling`), to be told of its delivery."""
+
+    peer: str
+    mid: int
+    telling: int
+
+
+class _Item:
+    """The newest message of a pair that is not known to be delivered."""
+
+    __slots__ = ("dest", "knowing", "mid", "next", "origin", "previous", "stamp")
+
+    previous: _Item
+    next: _Item
+
+    def __init__(self, origin: str, dest: Dest) -> None:
+        self.origin = origin
+        self.dest = dest
+        self.mid = 0
+        self.stamp = 0
+        """When it came: items are in the order of their stamps."""
+        self.knowing: set[str] = set()
+        """Who told us."""
+
+
+class Past:
+    """What happened before, and is not known to be delivered."""
+
+    __slots__ = ("_end", "_items", "_owed", "_settled", "me", "stamp")
+
+    def __init__(self, me: str) -> None:
+        self.me = me
+        self.stamp = 0
+        """That of the newest item."""
+        self._end = _Item("", "")
+        """Before the first item and after the last."""
+        self._end.previous = self._end.next = self._end
+        self._items: dict[Dest, dict[str, _Item]] = {}
+        """By destination, then by origin."""
+        self._owed: dict[tuple[str, Dest], dict[str, tuple[int, int]]] = {}
+        """Who was told of a pair: (the message, the message that told it), oldest first."""
+        self._settled: dict[tuple[str, Dest], int] = {}
+        """Up to where the messages of a pair are delivered, the latest news last."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._items.values()))
+
+    def __iter__(self) -> Iterator[Entry]:
+        """The items as entries, oldest first."""
+        item = self._end.next
+        while item is not self._end:
+            yield item.origin, item.dest, item.mid
+            item = item.next
+
+    # -- what becomes known ---------------------------------------------------
+
+    def sent(self, dest: Dest, mid: int) -> None:
+        """Message `mid` of this process is on its way to a destination, or a group.
+
+        Whatever else was on its way there need not be listed any more: this message
+        will not be delivered before it.
+        """
+        for item in self._items.pop(dest, {}).values():
+            self._unlink(item)
+        item = _Item(self.me, dest)
+        item.mid = mid
+        self._items[dest] = {self.me: item}
+        self._append(item)
+
+    def covered(self, dest: str) -> None:
+        """A multicast to a group takes the place of all that is on its way to a member."""
+        for item in self._items.pop(dest, {}).values():
+            self._unlink(item)
+
+    def learn(self, origin: str, dest: Dest, mid: int, teller: str) -> None:
+        """A message that was delivered here has this one in its past, as `teller` knows."""
+        if self._settled.get((origin, dest), 0) >= mid:
+            return
+        items = self._items.get(dest)
+        if items is None:
+            items = self._items[dest] = {}
+        item = items.get(origin)
+        if item is None:
+            item = items[origin] = _Item(origin, dest)
+        elif item.mid >= mid:
+            if item.mid == mid:
+                item.knowing.add(teller)
+            return
+        else:
+            self._unlink(item)
+        item.mid = mid
+        item.knowing = {teller}
+        self._append(item)
+
+    def delivered(self, origin: str, dest: Dest, mid: int) -> list[Owed]:
+        """All messages of a pair up to `mid` are delivered; returns who is owed that news."""
+        items = self._items.get(dest)
+        if items is not None:
+            item = items.get(origin)
+            if item is not None and item.mid <= mid:
+                self._unlink(item)
+                del items[origin]
+                if not items:
+                    del self._items[dest]
+        key = (origin, dest)
+        if origin != self.me:
+            mid = max(mid, self._settled.pop(key, 0))
+            self._settled[key] = mid
+            if len(self._settled) > REMEMBERED:
+                del self._settled[next(iter(self._settled))]
+        told = self._owed.get(key)
+        if told is None:
+            return []
+        due = []
+        for peer, (message, telling) in told.items():
+            if message > mid:
+                break
+            due.append(Owed(peer, message, telling))
+        for owed in due:
+            del told[owed.peer]
+        if not told:
+            del self._owed[key]
+        return due
+
+    # -- what to tell ---------------------------------------------------------
+
+    def untold(self, to: str, since: int, siblings: Collection[str] = ()) -> list[Entry]:
+        """What a message to `to` must list, oldest first.
+
+        Args:
+            to: The destination.
+            since: The stamp at the last message to it, which listed what was before.
+            siblings: All destinations, if there are several. What is on its way to
+                one of the others is left out: the copy to it stands for that.
+        """
+        entries: list[Entry] = []
+        me = self.me
+        item = self._end.previous
+        while item.stamp > since:
+            origin, dest = item.origin, item.dest
+            if origin != to and to not in item.knowing:
+                if dest.__class__ is str:
+                    if origin != me if dest == to else dest not in siblings:
+                        entries.append((origin, dest, item.mid))
+                elif origin != me or to not in dest:
+                    entries.append((origin, dest, item.mid))
+            item = item.previous
+        entries.reverse()
+        return entries
+
+    def told(self, to: str, entries: Iterable[Entry], telling: int) -> None:
+        """Message `telling` lists these entries, so `to` is owed news of their delivery.
+
+        A destination needs no news, and a member of a group gets it from the origin.
+        """
+        for origin, dest, mid in entries:
+            if to not in dest if dest.__class__ is tuple else dest != to:
+                peers = self._owed.setdefault((origin, dest), {})
+                peers.pop(to, None)
+                late = bool(peers) and next(reversed(peers.values()))[0] > mid
+                peers[to] = (mid, telling)
+                if late:  # its message had to wait while others left
+                    self._owed[origin, dest] = dict(sorted(peers.items(), key=itemgetter(1)))
+
+    # -- as a value -----------------------------------------------------------
+
+    def knowing(self, upto: dict[str, int]) -> tuple[tuple[Entry, frozenset[str]], ...]:
+        """The items, oldest first, and who need not be told of each.
+
+        `upto` has, for each peer, the stamp up to which it was told.
+        """
+        items = []
+        item = self._end.next
+        while item is not self._end:
+            told = {peer for peer, stamp in upto.items() if item.stamp <= stamp}
+            items.append(((item.origin, item.dest, item.mid), frozenset(told | item.knowing)))
+            item = item.next
+        return tuple(items)
+
+    def owed(self) -> Iterator[tuple[str, Dest, str, int, int]]:
+        """Origin, destination, who was told, of which message, in which message."""
+        for (origin, dest), peers in self._owed.items():
+            for peer, (mid, telling) in peers.items():
+                yield origin, dest, peer, mid, telling
+
+    def settled(self) -> Iterator[Entry]:
+        """Up to where the messages of pairs are known to be delivered."""
+        for (origin, dest), mid in self._settled.items():
+            yield origin, dest, mid
+
+    def footprint(self) -> int:
+        """Integers and identifiers."""
+        size = 3 * len(self._settled) + sum(2 + 3 * len(told) for told in self._owed.values())
+        item = self._end.next
+        while item is not self._end:
+            size += 4 + len(item.knowing)
+            item = item.next
+        return size
+
+    def copy(self) -> Self:
+        twin = type(self)(self.me)
+        item = self._end.next
+        while item is not self._end:
+            again = _Item(item.origin, item.dest)
+            again.mid = item.mid
+            again.knowing = item.knowing.copy()
+            twin.stamp = item.stamp - 1
+            twin._append(again)
+            twin._items.setdefault(item.dest, {})[item.origin] = again
+            item = item.next
+        twin.stamp = self.stamp
+        twin._owed = {key: told.copy() for key, told in self._owed.items()}
+        twin._settled = self._settled.copy()
+        return twin
+
+    # -- the list -------------------------------------------------------------
+
+    def _append(self, item: _Item) -> None:
+        self.stamp = item.stamp = self.stamp + 1
+        end = self._end
+        item.previous = end.previous
+        item.next = end
+        end.previous.next = item
+        end.previous = item
+
+    def _unlink(self, item: _Item) -> None:
+        item.previous.next = item.next
+        item.next.previous = item.previous
