@@ -61,8 +61,9 @@ def packets_of(protocol: str, seed: int, **options: object) -> list[Packet]:
 @pytest.mark.parametrize("protocol", protocols.names())
 def test_packets_of_every_protocol(protocol: str) -> None:
     met = set()
+    options = {"cap": 1} if protocol == "adaptive" else {}  # so that lists come in parts
     for seed in range(5):
-        for packet in packets_of(protocol, seed):
+        for packet in packets_of(protocol, seed, **options):
             data = encode(protocol, packet)
             again = decode(protocol, data)
             assert again == packet

@@ -1,104 +1,108 @@
 """`adaptive`: causal delivery by naming what is undelivered, at most K names at a time.
 
-A message lists the messages of its causal past that are not known to be delivered, so the
-receiver knows what to wait for, and what to pass on. That is latency-optimal: the message
-leaves at once and is held only for real predecessors. What it costs is the list. The
-protocol keeps lists short in three ways: nobody is told anything twice, the news of
-a delivery follows those who were told of the message, and a list that is longer than K
-(`cap`) travels in parts, while its message waits.
+A message lists the messages of its causal past that are not known to be delivered. From
+the list the receiver knows what to wait for, and what to list in its own messages. This is
+latency-optimal: a message leaves at once and is held only for real predecessors. The price
+is the list. Three rules keep it short: no process lists an entry twice to the same peer;
+news of a delivery follows the entry to every process that learnt it; and a list that is
+longer than K (the option `cap`) travels in parts while its message waits.
 
-**The rule that makes a silent process harmless.** *A message to d waits for nobody but d.*
-At its sender it waits for d to confirm the parts of its list; at d it waits for messages
-to d. So a process that stands still delays messages to itself and, as causality demands,
-messages that depend on those it sent and that have not arrived; nothing else, whatever K
-is and however long it lasts. No message ever waits for an ack or a permit of a third.
+**A message to d waits for nobody but d.** At its sender it waits for d to confirm the
+parts of its list; at d it waits for other messages to d. So a process that stands still
+delays messages to itself and, as causality demands, messages that depend on what it sent
+and that did not arrive. It delays nothing else, whatever K is and however long it stands
+still. No message ever waits for an ack or a permit from a third process.
 
-**Terms.** (o, c, x) is message x of o to c; numbers count all messages of o from 1, so they
+**Terms.** (o, c, x) is message x of o to c. Numbers count all messages of o from 1, so they
 grow on every channel. Channels are FIFO (`fifo`: a message carries the number of its
-predecessor), so the newest message of a pair (o, c) stands for the earlier ones.
-A multicast to a group g, a named set, is one entry (o, g, x).
+predecessor), so the newest message of a pair (o, c) stands for the earlier ones. A
+multicast to a group g, a set of processes, is one entry (o, g, x).
 
     state   past     the undelivered causal past: for each pair the newest message
                      that is not known to be delivered (`adaptive_past`)
-            upto[d]  how much of that was told to d, with the last message to d
+            upto[d]  how much of it d has learnt from messages of this process
             lane[d]  messages to d that wait, each with the rest of its list
-            owed     who was told of a pair by us, and of which message: it gets the news
-            news[d]  deliveries to tell d of; one packet of them at a time
+            owed     for each pair, the peers to which this process listed it
+            news[d]  deliveries to report to d; one packet of them at a time
 
     packet  MSG(mid, pid, payload, group, entries)     at most K entries
             ACK(mid)                 all up to mid is delivered here (`fifo`)
             PART(mid, k, entries)    part k of the list of mid, ahead of it
-            GOT(mid, k)              part k is here
+            GOT(mid, k)              part k has arrived
             NEWS(k, entries)         these are delivered to all their destinations
             SEEN(k)                  NEWS k has arrived
 
-**Send.** The list of a message m to d is all of the past but: what d told us itself or sent
-itself, and what was listed to d before (FIFO: d knows it when it delivers m). The copies
-of a multicast, or the group as one entry, are part of the list of each copy. Then
-m takes the place of all that is on its way to d, since d will not deliver m before
-it: the past has (me, d, m) instead. If m lists at most K entries and nothing to d
-waits, it leaves. Otherwise it joins lane[d] *with the list of this moment*.
+**Send.** The list of a message m to d is the past, except what d listed to this process or
+sent itself, and what this process listed to d before (channels are FIFO, so d knows it
+when it delivers m). Each copy of a multicast lists its siblings, or carries the group,
+which stands for them. Then m replaces everything that is on its way to d, because d does
+not deliver m before it: the past has (me, d, m) instead. If m lists at most K entries and
+no message to d waits, m leaves. Otherwise it joins lane[d] *with the list of this moment*.
 
 **Lanes.** The first message in a lane leaves when the rest of its list has at most K
-entries. The rest shrinks in two ways: an entry is found to be delivered, or it is sent
-ahead, in a part. Parts go one at a time, each after the confirmation of the
-one before; the first is empty. So for a round trip to d a message only hopes for news,
-and after that its list shrinks by a part in every round trip.
+entries. The rest shrinks in two ways: an entry turns out to be delivered, or it is sent
+ahead in a part. Parts go one at a time, each after the confirmation of the one before, and
+the first is empty. So for one round trip to d the message only waits for news, and after
+that its list shrinks by a part in every round trip.
 
-**Receive.** m is held until its predecessor on the channel and the messages to here in its
-list are delivered. Then, before the application sees m, its list joins the past.
+**Receive.** A message m is held until its predecessor on the channel, and all messages to
+this process in its list, are delivered. Then its list joins the past, and after that the
+application gets m.
 
-**News.** Deliveries are stable facts: whoever knows one may tell anybody, at any time. An ack
-of m tells the sender that m and all messages to the same destination in m's list are
-delivered. Whoever finds out that (o, c, x) is delivered drops it from the past, and tells
-those to whom it listed it, when they have acked the message that listed it (otherwise
-the news could overtake the entry, and the entry would stay). The origin of a multicast to
-a group tells the members when all have acked, unless it has sent to them again. That a
-pair is delivered up to x is remembered for a while, so that an old entry is not learnt
-again from somebody to whom the news is still on its way.
+**News.** A delivery is a stable fact: any process that knows it may report it to any other
+at any time. An ack of m says that m, and all messages to the same destination in m's list,
+are delivered. A process that learns that (o, c, x) is delivered drops it from its past and
+reports it to the peers to which it listed it, once they have acked the message with that
+list (otherwise the news could overtake the entry, and the entry would stay for good). The
+origin of a multicast to a group reports to the members when all have acked, unless it has
+sent to the group again. Each process remembers for a while up to where the messages of a
+pair are delivered, so that it does not learn an old entry again from a process that the
+news has not reached.
 
-    I1  completeness: every message in the past of i, not to i, that is not delivered, is
-        at most the message of its pair in `past`; or was sent to c before, or happened
-        before, an undelivered message of i to c that is in `past`. (A group is all its pairs.)
-    I2  truth: every entry in `past`, in a list or in a lane names a message that
+    I1  completeness: for every undelivered message (o, c, x) in the past of process i, c
+        other than i: `past` of i has an entry of o for c, or for a group with c, of at
+        least x; or it has an entry of i itself for c, or for a group with c, of an
+        undelivered message that x happened before, or that is x.
+    I2  truth: an entry in `past`, or in the list of a message, names a message that
         happened before; NEWS names delivered messages only.
-    I3  snapshot: the list of a message that waits is fixed when it is sent, and shrinks.
-    I4  a message carries at most K entries, a part at most max(K // 4, 1).
+    I3  snapshot: the list of a waiting message is fixed when it is sent, and only shrinks.
+    I4  a message carries at most K entries, and a part at most max(K // 4, 1).
 
-*Safety.* Let x -> m, both to d, m from i. If i sent x, channels are FIFO. Otherwise x is in
-the past of i when m is sent, and by I1: x is delivered; or it is at most an entry (o, d, x')
-of `past`, which m lists, so d holds m; or an earlier message of i to d stands for it,
-which is before m on the channel and has x before it by induction. What m does not list, d
-knows: what d told us was in d's past then, and is in d's `past` or delivered; what
-we told d before, d learnt on delivering that, before m. d never tells anybody of
-messages to d. I1 holds after a delivery at d since m's list and what d knows already
-make up the past of m; after news, by I2; after a send, because m stands for what it replaces.
+*Safety.* Let x -> m, both to d, and m from i. If i sent x, the channel is FIFO. Otherwise x
+is in the past of i when m is sent, and by I1 one of three holds. x is delivered. Or m
+lists an entry (o, d, x') with x' >= x, so d holds m. Or an earlier message of i to d
+replaced x; it is before m on the channel, and after x by induction. An entry that m
+does not list is known to d: if d listed it to i, it was in the past of d then; if i listed
+it to d, d learnt it when it delivered that message, which is before m. No process lists
+messages to itself. I1 holds after the delivery of m at d, because the list of m and what d
+knows make up the past of m; after news, by I2; and after a send, because the new message
+replaces only what happened before it.
 
-*Liveness*, without any clock on a reliable network. Induction over happened-before, which
-is well founded. All messages of i to d before m are delivered at some time. Then m is first
-in its lane, and every part of it is confirmed by d, unconditionally; its list is fixed
-(I3) and loses an entry at least with each confirmation but the first; so m leaves. The
-messages for which d holds m happened before m (I2), so they are delivered, and m is. News
-is not needed for any of this: it only keeps lists short. Messages that come later
-never delay m, so nothing starves. For loss, everything that is not confirmed is
-repeated by `retransmit`.
+*Liveness*, on a reliable network without any clock. Induction over happened-before, which
+is well founded. All messages of i to d before m are delivered at some time. Then m is the
+first of its lane, and d confirms every part of it, unconditionally. Its list is fixed
+(I3) and loses at least one entry with each confirmation but the first, so m leaves. The
+messages for which d holds m happened before m (I2), so they are delivered, and then m is.
+News is not needed for this: it only keeps lists short. Messages that arrive later
+never delay m, so nothing starves. `retransmit` repeats everything that is not confirmed.
 
-K = 0 lists nothing but in parts of one entry; K = None, without limit, never waits,
-and delivers at the very step at which `ks` does.
+With K = 0, entries travel in parts of one entry only. With K = None there is no limit:
+nothing waits at its sender, and everything is delivered at the same step as under `ks`.
 
-Work is O(1) for each entry listed, learnt or found delivered: a message within the cap
-costs O(K), however many processes there are, and however much is in flight or held.
+Work is O(1) for each entry that is listed, learnt or found delivered. So a message within
+the cap costs O(K), whatever the number of processes and of messages in flight or held; a
+message beyond it costs O(its list).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
 from .adaptive_packets import AdaptiveMessage, Dest, Entries, Entry, Got, News, Part, Seen
 from .adaptive_past import Past
+from .adaptive_peer import AdaptivePeer, Listing, Waiting
 from .endpoint import (
     Blocked,
     Footprint,
@@ -109,7 +113,7 @@ from .endpoint import (
     Wait,
     destinations,
 )
-from .fifo import Ack, FifoEndpoint, FifoPeer
+from .fifo import Ack, FifoEndpoint
 from .held import HoldingBuffer, Need
 
 __all__ = ["Adaptive"]
@@ -120,105 +124,6 @@ _new = tuple.__new__
 def _is_for(name: str, dest: Dest) -> bool:
     """Whether a process is the destination, or a member of the group."""
     return dest == name or (dest.__class__ is tuple and name in dest)
-
-
-class _Sent:
-    """What a message on its way has beside its number and payload."""
-
-    __slots__ = ("entries", "group", "late", "parts")
-
-    def __init__(self, group: tuple[str, ...], parts: Entries, entries: Entries) -> None:
-        self.group = group
-        self.parts = parts
-        """What was listed ahead of it."""
-        self.entries = entries
-        """What it lists itself."""
-        self.late: list[Entry] = []
-        """News of what it lists, to be told when it is acked."""
-
-    def copy(self) -> Self:
-        twin = type(self)(self.group, self.parts, self.entries)
-        twin.late = self.late[:]
-        return twin
-
-    def state(self) -> Hashable:
-        return (self.group, self.parts, self.entries, frozenset(self.late))
-
-
-class _Waiting:
-    """A message in a lane."""
-
-    __slots__ = ("group", "mid", "part", "parts", "rest")
-
-    def __init__(self, mid: int, group: tuple[str, ...], entries: Iterable[Entry]) -> None:
-        self.mid = mid
-        self.group = group
-        self.rest = dict.fromkeys(entries)
-        """What is still to be listed, in this order."""
-        self.parts: list[Entry] = []
-        """What was listed in parts."""
-        self.part: int | None = None
-        """The part that is to be confirmed, if any was sent."""
-
-    def copy(self) -> Self:
-        twin = type(self)(self.mid, self.group, self.rest)
-        twin.parts = self.parts[:]
-        twin.part = self.part
-        return twin
-
-    def state(self) -> Hashable:
-        return (self.mid, self.group, tuple(self.rest), tuple(self.parts), self.part)
-
-
-class AdaptivePeer(FifoPeer):
-    """What an endpoint knows of one other process."""
-
-    __slots__ = ("lane", "news", "number", "parts", "sent", "unseen", "upto")
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.upto = 0
-        """It was told of the past up to this stamp."""
-        self.lane: deque[_Waiting] = deque()
-        self.sent: dict[int, _Sent] = {}
-        """What messages on their way list, by number; those that list nothing are not here."""
-        self.news: dict[tuple[str, Dest], int] = {}
-        """Deliveries to tell it of: all messages of the pair up to this one."""
-        self.unseen: Entries = ()
-        """The news on their way to it."""
-        self.number = 0
-        """How many packets of news there were."""
-        self.parts: dict[int, list[Entries]] = {}
-        """What came ahead of its messages, by message."""
-
-    def copy(self) -> Self:
-        twin = super().copy()
-        twin.upto = self.upto
-        twin.lane = deque([waiting.copy() for waiting in self.lane])
-        twin.sent = {mid: sent.copy() for mid, sent in self.sent.items()}
-        twin.news = self.news.copy()
-        twin.unseen = self.unseen
-        twin.number = self.number
-        twin.parts = {mid: parts[:] for mid, parts in self.parts.items()}
-        return twin
-
-    def state(self) -> Hashable:
-        return (
-            super().state(),
-            tuple([waiting.state() for waiting in self.lane]),
-            tuple([(mid, sent.state()) for mid, sent in self.sent.items()]),
-            frozenset(self.news.items()),
-            self.unseen,
-            self.number,
-            frozenset([(mid, tuple(parts)) for mid, parts in self.parts.items()]),
-        )
-
-    def footprint(self) -> int:
-        listed = sum(1 + 3 * (len(s.parts) + len(s.entries)) for s in self.sent.values())
-        waiting = sum(2 + 3 * (len(w.parts) + len(w.rest)) for w in self.lane)
-        parts = sum(1 + 3 * sum(map(len, p)) for p in self.parts.values())
-        news = 3 * (len(self.news) + len(self.unseen))
-        return super().footprint() + 2 + listed + waiting + parts + news
 
 
 class Adaptive(FifoEndpoint[AdaptivePeer]):
@@ -252,7 +157,7 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         """Groups to which multicasts are on their way from here, and the last of each."""
         self._copies: dict[int, int] = {}
         """How many copies of each of these are not acked."""
-        self._hoped: dict[tuple[str, Dest], dict[tuple[int, str, int], _Waiting]] = {}
+        self._hoped: dict[tuple[str, Dest], dict[tuple[int, str, int], Waiting]] = {}
         """Messages in lanes by what they list: (message, destination, message that waits)."""
         self._due: dict[str, None] = {}
         """Peers to whom news may leave."""
@@ -269,7 +174,7 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
         past = self._past
-        entries = past.untold(to, peer.upto)
+        entries = past.unlisted(to, peer.upto)
         past.sent(to, mid)
         self._post(peer, mid, payload, (), entries)
         return mid
@@ -291,7 +196,7 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         past = self._past
         peers = [self._peers.get(name) or self._peer(name) for name in names]
-        lists = [past.untold(peer.name, peer.upto, names) for peer in peers]
+        lists = [past.unlisted(peer.name, peer.upto, names) for peer in peers]
         members = tuple(sorted((*names, self.me)))
         group: tuple[str, ...] = ()
         if members in self._open or len(self._open) < self._groups:
@@ -323,14 +228,14 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         peer.payloads.append(payload)
         if not peer.lane and (self._cap is None or len(entries) <= self._cap):
             if entries or group:
-                peer.sent[mid] = _Sent(group, (), tuple(entries))
-                self._past.told(peer.name, entries, mid)
+                peer.sent[mid] = Listing(group, (), tuple(entries), [])
+                self._past.listed(peer.name, entries, mid)
             self._out.append(peer)
             return
         name = peer.name
         # What the receiver will have to wait for goes last: a part need not bring it.
         entries.sort(key=lambda entry: _is_for(name, entry[1]))
-        waiting = _Waiting(mid, group, entries)
+        waiting = Waiting(mid, group, entries)
         for origin, dest, listed in entries:
             self._hoped.setdefault((origin, dest), {})[listed, name, mid] = waiting
         peer.lane.append(waiting)
@@ -349,14 +254,14 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
             lane[0].part = 0
             self._packets.append((peer.name, _new(Part, ("part", lane[0].mid, 0, ()))))
 
-    def _release(self, peer: AdaptivePeer, waiting: _Waiting) -> None:
+    def _release(self, peer: AdaptivePeer, waiting: Waiting) -> None:
         name, mid = peer.name, waiting.mid
         parts, entries = tuple(waiting.parts), tuple(waiting.rest)
         for origin, dest, listed in entries:
             self._give_up_hope(origin, dest, listed, name, mid)
         if parts or entries or waiting.group:
-            peer.sent[mid] = _Sent(waiting.group, parts, entries)
-            self._past.told(name, (*parts, *entries), mid)
+            peer.sent[mid] = Listing(waiting.group, parts, entries, waiting.late)
+            self._past.listed(name, entries, mid)
         self._out.append(peer)
 
     def _give_up_hope(self, origin: str, dest: Dest, listed: int, name: str, mid: int) -> None:
@@ -382,6 +287,7 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
             self._give_up_hope(*entry, source, mid)
         waiting.parts += part
         waiting.part = number + 1
+        self._past.listed(source, part, mid)
         self._packets.append((source, _new(Part, ("part", mid, number + 1, part))))
 
     # -- receive --------------------------------------------------------------
@@ -514,7 +420,7 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
                     if dest == name:
                         self._delivered(origin, name, listed, name)
             for origin, dest, listed in message.late:
-                self._tell(peer, origin, dest, listed)
+                self._report(peer, origin, dest, listed)
             if message.group:
                 self._copy_acked(message.group, mid)
 
@@ -529,17 +435,18 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
             del self._open[group]
             for name in group:
                 if name != self.me:
-                    self._tell(self._peers[name], self.me, group, mid)
+                    self._report(self._peers[name], self.me, group, mid)
 
     def _delivered(self, origin: str, dest: Dest, mid: int, source: str) -> None:
-        """All messages of a pair up to `mid` are delivered; `source` knows."""
-        for name, told, telling in self._past.delivered(origin, dest, mid):
+        """All messages of a pair up to `mid` are delivered; `source` knows that."""
+        for name, known, listing in self._past.delivered(origin, dest, mid):
             if name != source:
                 peer = self._peers[name]
-                if telling <= peer.acked:
-                    self._tell(peer, origin, dest, told)
+                if listing <= peer.acked:
+                    self._report(peer, origin, dest, known)
                 else:
-                    peer.sent[telling].late.append((origin, dest, told))
+                    message = peer.sent.get(listing) or peer.lane[0]
+                    message.late.append((origin, dest, known))
         if self._hoped:
             self._shorten(origin, dest, mid)
 
@@ -559,8 +466,8 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         for name in names:
             self._advance(self._peers[name])
 
-    def _tell(self, peer: AdaptivePeer, origin: str, dest: Dest, mid: int) -> None:
-        """News for a peer."""
+    def _report(self, peer: AdaptivePeer, origin: str, dest: Dest, mid: int) -> None:
+        """Let a peer know that the messages of a pair up to `mid` are delivered."""
         if peer.news.get((origin, dest), 0) < mid:
             peer.news[origin, dest] = mid
         if not peer.unseen:
@@ -655,8 +562,8 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
 
     @property
     def idle(self) -> bool:
-        telling = any(peer.news or peer.unseen for peer in self._peers.values())
-        return not telling and super().idle
+        reporting = any(peer.news or peer.unseen for peer in self._peers.values())
+        return not reporting and super().idle
 
     def footprint(self) -> Footprint:
         state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
@@ -674,8 +581,8 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         past = self._past
         items = past.knowing({name: peer.upto for name, peer in self._peers.items()})
         owed = [
-            (origin, dest, name, mid, telling if telling > self._peers[name].acked else 0)
-            for origin, dest, name, mid, telling in past.owed()
+            (origin, dest, name, mid, listing if listing > self._peers[name].acked else 0)
+            for origin, dest, name, mid, listing in past.owed()
         ]
         return (
             super()._state(),

@@ -1,13 +1,14 @@
 """The undelivered part of a process's causal past, as `adaptive` keeps it.
 
-One item for each origin and destination (or group): the newest message that is not known
-to be delivered. FIFO lets it stand for the earlier ones. The items are in the order in
-which they came, newest last, as a linked list; a newer message of the same pair moves the
-item to the end. So what a peer has not been told yet is the end of the list, from
-the last time something was sent to that peer on, and is found without looking at the rest.
+There is one item for each origin and destination (or group): the newest message that is
+not known to be delivered. Channels are FIFO, so it stands for the earlier ones. The items
+form a linked list in the order in which they came; a newer message of the same pair moves
+its item to the end. What a peer does not know yet is therefore the end of the list, from the
+last message to that peer on, and is found without visiting the rest.
 
-Each item remembers who knows it already, because they told us. For each pair there is
-also the list of those to whom we have told it, and who are owed the news of its delivery.
+Each item has the peers that know it already, because they listed it to this process. For
+each pair there are also the peers to which this process listed it: they get the news when
+it is delivered.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ from .adaptive_packets import Dest, Entry
 __all__ = ["Owed", "Past"]
 
 REMEMBERED = 4096
-"""Pairs of which it is remembered up to where all is delivered. Safety does not depend on
-it: what is forgotten may be learnt again, and be listed until the news comes once more."""
+"""Number of pairs for which it is remembered up to where their messages are delivered.
+
+Safety does not depend on it. A process that has forgotten a pair may learn an old entry
+again, and then lists it until it gets the news again."""
 
 
 class Owed(NamedTuple):
-    """Somebody who was told of message `mid` (in message `telling`), to be told of its delivery."""
+    """A peer that gets the news: it learnt of message `mid` from message `listing`."""
 
     peer: str
     mid: int
-    telling: int
+    listing: int
 
 
 class _Item:
@@ -48,7 +51,7 @@ class _Item:
         self.stamp = 0
         """When it came: items are in the order of their stamps."""
         self.knowing: set[str] = set()
-        """Who told us."""
+        """The peers that listed it to this process."""
 
 
 class Past:
@@ -66,7 +69,8 @@ class Past:
         self._items: dict[Dest, dict[str, _Item]] = {}
         """By destination, then by origin."""
         self._owed: dict[tuple[str, Dest], dict[str, tuple[int, int]]] = {}
-        """Who was told of a pair: (the message, the message that told it), oldest first."""
+        """By pair, the peers to which it was listed: (message, message that listed it),
+        in the order of the former."""
         self._settled: dict[tuple[str, Dest], int] = {}
         """Up to where the messages of a pair are delivered, the latest news last."""
 
@@ -83,10 +87,10 @@ class Past:
     # -- what becomes known ---------------------------------------------------
 
     def sent(self, dest: Dest, mid: int) -> None:
-        """Message `mid` of this process is on its way to a destination, or a group.
+        """Add message `mid` of this process to a destination, or to a group.
 
-        Whatever else was on its way there need not be listed any more: this message
-        will not be delivered before it.
+        It replaces everything else that is on its way there, because it is not delivered
+        before that.
         """
         for item in self._items.pop(dest, {}).values():
             self._unlink(item)
@@ -96,12 +100,12 @@ class Past:
         self._append(item)
 
     def covered(self, dest: str) -> None:
-        """A multicast to a group takes the place of all that is on its way to a member."""
+        """Drop what is on its way to a member of a group: a multicast replaces it."""
         for item in self._items.pop(dest, {}).values():
             self._unlink(item)
 
     def learn(self, origin: str, dest: Dest, mid: int, teller: str) -> None:
-        """A message that was delivered here has this one in its past, as `teller` knows."""
+        """Add a message that `teller` listed; what is known already changes nothing."""
         if self._settled.get((origin, dest), 0) >= mid:
             return
         items = self._items.get(dest)
@@ -121,7 +125,7 @@ class Past:
         self._append(item)
 
     def delivered(self, origin: str, dest: Dest, mid: int) -> list[Owed]:
-        """All messages of a pair up to `mid` are delivered; returns who is owed that news."""
+        """Drop the messages of a pair up to `mid`; returns the peers that get the news."""
         items = self._items.get(dest)
         if items is not None:
             item = items.get(origin)
@@ -136,30 +140,30 @@ class Past:
             self._settled[key] = mid
             if len(self._settled) > REMEMBERED:
                 del self._settled[next(iter(self._settled))]
-        told = self._owed.get(key)
-        if told is None:
+        peers = self._owed.get(key)
+        if peers is None:
             return []
         due = []
-        for peer, (message, telling) in told.items():
+        for peer, (message, listing) in peers.items():
             if message > mid:
                 break
-            due.append(Owed(peer, message, telling))
+            due.append(Owed(peer, message, listing))
         for owed in due:
-            del told[owed.peer]
-        if not told:
+            del peers[owed.peer]
+        if not peers:
             del self._owed[key]
         return due
 
     # -- what to tell ---------------------------------------------------------
 
-    def untold(self, to: str, since: int, siblings: Collection[str] = ()) -> list[Entry]:
-        """What a message to `to` must list, oldest first.
+    def unlisted(self, to: str, since: int, siblings: Collection[str] = ()) -> list[Entry]:
+        """Return the entries that a message to `to` must list, oldest first.
 
         Args:
             to: The destination.
             since: The stamp at the last message to it, which listed what was before.
-            siblings: All destinations, if there are several. What is on its way to
-                one of the others is left out: the copy to it stands for that.
+            siblings: All destinations, if there are several. Entries for the others
+                are left out, because the copies to them replace these entries.
         """
         entries: list[Entry] = []
         me = self.me
@@ -176,8 +180,8 @@ class Past:
         entries.reverse()
         return entries
 
-    def told(self, to: str, entries: Iterable[Entry], telling: int) -> None:
-        """Message `telling` lists these entries, so `to` is owed news of their delivery.
+    def listed(self, to: str, entries: Iterable[Entry], listing: int) -> None:
+        """Record that message `listing` brings these entries to a peer.
 
         A destination needs no news, and a member of a group gets it from the origin.
         """
@@ -186,30 +190,30 @@ class Past:
                 peers = self._owed.setdefault((origin, dest), {})
                 peers.pop(to, None)
                 late = bool(peers) and next(reversed(peers.values()))[0] > mid
-                peers[to] = (mid, telling)
+                peers[to] = (mid, listing)
                 if late:  # its message had to wait while others left
                     self._owed[origin, dest] = dict(sorted(peers.items(), key=itemgetter(1)))
 
     # -- as a value -----------------------------------------------------------
 
     def knowing(self, upto: dict[str, int]) -> tuple[tuple[Entry, frozenset[str]], ...]:
-        """The items, oldest first, and who need not be told of each.
+        """Return the items, oldest first, each with the peers that know it.
 
-        `upto` has, for each peer, the stamp up to which it was told.
+        `upto` has, for each peer, the stamp up to which it knows all items.
         """
         items = []
         item = self._end.next
         while item is not self._end:
-            told = {peer for peer, stamp in upto.items() if item.stamp <= stamp}
-            items.append(((item.origin, item.dest, item.mid), frozenset(told | item.knowing)))
+            peers = {peer for peer, stamp in upto.items() if item.stamp <= stamp}
+            items.append(((item.origin, item.dest, item.mid), frozenset(peers | item.knowing)))
             item = item.next
         return tuple(items)
 
     def owed(self) -> Iterator[tuple[str, Dest, str, int, int]]:
-        """Origin, destination, who was told, of which message, in which message."""
+        """Yield origin, destination, peer, the message it learnt, and the one that listed it."""
         for (origin, dest), peers in self._owed.items():
-            for peer, (mid, telling) in peers.items():
-                yield origin, dest, peer, mid, telling
+            for peer, (mid, listing) in peers.items():
+                yield origin, dest, peer, mid, listing
 
     def settled(self) -> Iterator[Entry]:
         """Up to where the messages of pairs are known to be delivered."""
@@ -218,7 +222,7 @@ class Past:
 
     def footprint(self) -> int:
         """Integers and identifiers."""
-        size = 3 * len(self._settled) + sum(2 + 3 * len(told) for told in self._owed.values())
+        size = 3 * len(self._settled) + sum(2 + 3 * len(peers) for peers in self._owed.values())
         item = self._end.next
         while item is not self._end:
             size += 4 + len(item.knowing)
@@ -237,7 +241,7 @@ class Past:
             twin._items.setdefault(item.dest, {})[item.origin] = again
             item = item.next
         twin.stamp = self.stamp
-        twin._owed = {key: told.copy() for key, told in self._owed.items()}
+        twin._owed = {key: peers.copy() for key, peers in self._owed.items()}
         twin._settled = self._settled.copy()
         return twin
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core import bss, cykas, fifo, hybrid, ks, mf, newtop, pak, rst
+from ..core import adaptive_packets, bss, cykas, fifo, hybrid, ks, mf, newtop, pak, rst
 from ..core.endpoint import Packet, RemoteProtocolError
 from ..core.errors import LocalProtocolError
 from ..protocols import Protocol
@@ -26,7 +26,17 @@ _CYKAS: tuple[type[Packet], ...] = (cykas.Normal, cykas.Eager, cykas.Ack, cykas.
 _PAK: tuple[type[Packet], ...] = (pak.PakMessage, pak.Ack)
 _HYBRID: tuple[type[Packet], ...] = (hybrid.HybridMessage, fifo.Ack, hybrid.Permit, hybrid.Ask)
 
+_ADAPTIVE: tuple[type[Packet], ...] = (
+    adaptive_packets.AdaptiveMessage,
+    fifo.Ack,
+    adaptive_packets.Part,
+    adaptive_packets.Got,
+    adaptive_packets.News,
+    adaptive_packets.Seen,
+)
+
 _KINDS: dict[str, tuple[type[Packet], ...]] = {
+    "adaptive": _ADAPTIVE,
     "csps": _HYBRID,
     "sps": _HYBRID,
     "fifo": (fifo.FifoMessage, fifo.Ack),
