@@ -339,7 +339,7 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         if peer is None:
             peer = self._stranger(source)
         if needs:
-            self._held.hold(source, message, needs)
+            self._held.hold(source, mid, message, needs)
         else:
             self._accept(source, peer, message)
             self._settle()
@@ -559,6 +559,10 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
                 waits = (Wait("ack", name, peer.lane[0].mid),)
                 here += [Blocked(self.me, w.mid, name, "sender", waits) for w in peer.lane]
         return here + self._held.blocked(self.me)
+
+    @property
+    def held_back(self) -> int:
+        return len(self._held) + sum(len(peer.lane) for peer in self._peers.values())
 
     @property
     def idle(self) -> bool:

@@ -130,7 +130,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="adaptive",
         endpoint=Adaptive,
-        summary="names what is undelivered, at most K at a time: a message to d waits for d alone",
+        summary="lists what is undelivered; a silent process delays only messages to itself",
         paper="Almeida, section 6 (the question)",
         tolerates_loss=True,
         tolerates_duplication=True,
@@ -140,9 +140,9 @@ TABLE: tuple[Protocol, ...] = (
         sender_time="O(K)",
         receiver_time="O(K)",
         latency_optimal=True,
-        noncausal_latency="0 up to K entries, then round trips",
+        noncausal_latency="0 up to K entries",
         in_transit="unlimited",
-        control_messages=("ack", "part", "got", "news", "seen"),
+        control_messages=("ack", "news", "part"),
         options=("cap", "groups"),
     ),
     Protocol(
