@@ -111,8 +111,8 @@ INTERNAL = {"causewire.cli", "causewire.demo"}
 
 
 CORE_MODULES = {
-    "bss", "csps", "cykas", "endpoint", "errors", "fifo", "hybrid", "ks", "mf", "newtop",
-    "pak", "rst", "run", "sps",
+    "adaptive", "bss", "csps", "cykas", "endpoint", "errors", "fifo", "hybrid", "ks", "mf",
+    "newtop", "pak", "rst", "run", "sps",
 }  # fmt: skip
 """Modules of `causewire.core` that other packages may import from: what all protocols have
 in common, and the protocols themselves, with their packets, to build on."""

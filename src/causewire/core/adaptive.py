@@ -100,8 +100,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
+from .adaptive_news import ReportingEndpoint
 from .adaptive_packets import AdaptiveMessage, Dest, Entries, Entry, Got, News, Part, Seen
-from .adaptive_past import Past
 from .adaptive_peer import AdaptivePeer, Listing, Waiting
 from .endpoint import (
     Blocked,
@@ -113,10 +113,10 @@ from .endpoint import (
     Wait,
     destinations,
 )
-from .fifo import Ack, FifoEndpoint
+from .fifo import Ack
 from .held import HoldingBuffer, Need
 
-__all__ = ["Adaptive"]
+__all__ = ["Adaptive", "AdaptiveMessage", "Got", "News", "Part", "Seen"]
 
 _new = tuple.__new__
 
@@ -126,10 +126,10 @@ def _is_for(name: str, dest: Dest) -> bool:
     return dest == name or (dest.__class__ is tuple and name in dest)
 
 
-class Adaptive(FifoEndpoint[AdaptivePeer]):
+class Adaptive(ReportingEndpoint):
     """Causal unicast and multicast, latency-optimal while lists have at most K entries."""
 
-    __slots__ = ("_cap", "_copies", "_due", "_groups", "_held", "_hoped", "_open", "_part", "_past")
+    __slots__ = ("_cap", "_groups", "_held", "_hoped", "_part")
 
     def __init__(
         self,
@@ -151,20 +151,9 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         """Most entries that a part carries."""
         self._groups = groups
         """Most groups to which multicasts may be on their way from here."""
-        self._past = Past(me)
         self._held = HoldingBuffer()
-        self._open: dict[tuple[str, ...], int] = {}
-        """Groups to which multicasts are on their way from here, and the last of each."""
-        self._copies: dict[int, int] = {}
-        """How many copies of each of these are not acked."""
         self._hoped: dict[tuple[str, Dest], dict[tuple[int, str, int], Waiting]] = {}
         """Messages in lanes by what they list: (message, destination, message that waits)."""
-        self._due: dict[str, None] = {}
-        """Peers to whom news may leave."""
-
-    def _peer(self, name: str) -> AdaptivePeer:
-        peer = self._peers[name] = AdaptivePeer(name)
-        return peer
 
     # -- send -----------------------------------------------------------------
 
@@ -290,9 +279,31 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         self._past.listed(source, part, mid)
         self._packets.append((source, _new(Part, ("part", mid, number + 1, part))))
 
+    def _shorten(self, origin: str, dest: Dest, mid: int) -> None:
+        hoped = self._hoped.get((origin, dest))
+        if not hoped:
+            return
+        keys = [key for key in hoped if key[0] <= mid]
+        names = []
+        for key in keys:
+            listed, name, _ = key
+            waiting = hoped.pop(key)
+            del waiting.rest[origin, dest, listed]
+            if self._peers[name].lane[0] is waiting:
+                names.append(name)
+        if keys and not hoped:
+            del self._hoped[origin, dest]
+        for name in names:
+            self._advance(self._peers[name])
+
     # -- receive --------------------------------------------------------------
 
     def receive(self, source: str, packet: Packet) -> None:
+        """Handle a packet that arrived.
+
+        Raises:
+            RemoteProtocolError: No correct peer could have sent it. Nothing was changed.
+        """
         kind = packet.__class__
         if kind is AdaptiveMessage:
             self._receive_message(source, packet)
@@ -403,124 +414,11 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
             raise RemoteProtocolError(f"a packet from {source!r}, which is no other process")
         self._packets.append((source, _new(Got, ("got", mid, number))))
 
-    # -- news -----------------------------------------------------------------
-
-    def _acks_came(self, peer: AdaptivePeer) -> None:
-        """It has delivered more messages, and what was on its way to it before them."""
-        me, name, acked = self.me, peer.name, peer.acked
-        self._delivered(me, name, acked, name)
-        sent = peer.sent
-        while sent:
-            mid = next(iter(sent))
-            if mid > acked:
-                break
-            message = sent.pop(mid)
-            for entries in (message.parts, message.entries):
-                for origin, dest, listed in entries:
-                    if dest == name:
-                        self._delivered(origin, name, listed, name)
-            for origin, dest, listed in message.late:
-                self._report(peer, origin, dest, listed)
-            if message.group:
-                self._copy_acked(message.group, mid)
-
-    def _copy_acked(self, group: tuple[str, ...], mid: int) -> None:
-        """One more member has delivered a multicast."""
-        self._copies[mid] -= 1
-        if self._copies[mid]:
-            return
-        del self._copies[mid]
-        self._delivered(self.me, group, mid, "")
-        if self._open[group] == mid:  # otherwise a later one takes its place everywhere
-            del self._open[group]
-            for name in group:
-                if name != self.me:
-                    self._report(self._peers[name], self.me, group, mid)
-
-    def _delivered(self, origin: str, dest: Dest, mid: int, source: str) -> None:
-        """All messages of a pair up to `mid` are delivered; `source` knows that."""
-        for name, known, listing in self._past.delivered(origin, dest, mid):
-            if name != source:
-                peer = self._peers[name]
-                if listing <= peer.acked:
-                    self._report(peer, origin, dest, known)
-                else:
-                    message = peer.sent.get(listing) or peer.lane[0]
-                    message.late.append((origin, dest, known))
-        if self._hoped:
-            self._shorten(origin, dest, mid)
-
-    def _shorten(self, origin: str, dest: Dest, mid: int) -> None:
-        """Messages in lanes need not list these any more."""
-        hoped = self._hoped.get((origin, dest), {})
-        keys = [key for key in hoped if key[0] <= mid]
-        names = []
-        for key in keys:
-            listed, name, _ = key
-            waiting = hoped.pop(key)
-            del waiting.rest[origin, dest, listed]
-            if self._peers[name].lane[0] is waiting:
-                names.append(name)
-        if keys and not hoped:
-            del self._hoped[origin, dest]
-        for name in names:
-            self._advance(self._peers[name])
-
-    def _report(self, peer: AdaptivePeer, origin: str, dest: Dest, mid: int) -> None:
-        """Let a peer know that the messages of a pair up to `mid` are delivered."""
-        if peer.news.get((origin, dest), 0) < mid:
-            peer.news[origin, dest] = mid
-        if not peer.unseen:
-            self._due[peer.name] = None
-
-    def _receive_news(self, source: str, news: Packet) -> None:
-        me = self.me
-        if source not in self._peers:
-            raise RemoteProtocolError(f"{source!r} sent news, and nothing before")
-        for origin, dest, mid in news[2]:
-            if origin == me or dest == me:
-                raise RemoteProtocolError(f"{source!r} has news of {me!r} for itself")
-            if dest.__class__ is tuple and me in dest:
-                peer = self._peers.get(origin)
-                if peer is None or peer.delivered < mid:
-                    raise RemoteProtocolError(
-                        f"{me!r} has not delivered message {mid} of {origin!r}"
-                    )
-        for origin, dest, mid in news[2]:
-            self._delivered(origin, dest, mid, source)
-        self._packets.append((source, _new(Seen, ("seen", news[1]))))
-
-    def _receive_seen(self, source: str, number: int) -> None:
-        peer = self._peers.get(source)
-        if peer is None or number > peer.number:
-            raise RemoteProtocolError(f"{source!r} has seen news {number}, never sent to it")
-        if number == peer.number and peer.unseen:
-            peer.unseen = ()
-            if peer.news:
-                self._due[source] = None
-
-    def _leave_news(self) -> None:
-        """Make packets of the news that may leave."""
-        for name in self._due:
-            peer = self._peers[name]
-            peer.unseen = tuple([(*pair, mid) for pair, mid in peer.news.items()])
-            peer.news = {}
-            peer.number += 1
-            self._packets.append((name, _new(News, ("news", peer.number, peer.unseen))))
-        self._due = {}
-
     # -- what the driver takes ------------------------------------------------
-
-    def take_packets(self) -> list[Outgoing]:
-        if self._due:
-            self._leave_news()
-        return super().take_packets()
 
     def retransmit(self) -> None:
         super().retransmit()
         for name, peer in self._peers.items():
-            if peer.unseen:
-                self._packets.append((name, _new(News, ("news", peer.number, peer.unseen))))
             if peer.lane and peer.lane[0].part is not None:
                 first = peer.lane[0]
                 k = first.part
@@ -564,11 +462,6 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
     def held_back(self) -> int:
         return len(self._held) + sum(len(peer.lane) for peer in self._peers.values())
 
-    @property
-    def idle(self) -> bool:
-        reporting = any(peer.news or peer.unseen for peer in self._peers.values())
-        return not reporting and super().idle
-
     def footprint(self) -> Footprint:
         state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
         state += self._past.footprint() + self._held.footprint() + 2 * len(self._open)
@@ -603,11 +496,7 @@ class Adaptive(FifoEndpoint[AdaptivePeer]):
         twin._cap = self._cap
         twin._part = self._part
         twin._groups = self._groups
-        twin._past = self._past.copy()
         twin._held = self._held.copy()
-        twin._open = self._open.copy()
-        twin._copies = self._copies.copy()
-        twin._due = self._due.copy()
         twin._hoped = {}
         for name, peer in twin._peers.items():
             for waiting in peer.lane:

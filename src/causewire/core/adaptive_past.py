@@ -78,7 +78,7 @@ class Past:
         return sum(map(len, self._items.values()))
 
     def __iter__(self) -> Iterator[Entry]:
-        """The items as entries, oldest first."""
+        """Yield the items as entries, oldest first."""
         item = self._end.next
         while item is not self._end:
             yield item.origin, item.dest, item.mid
@@ -216,12 +216,12 @@ class Past:
                 yield origin, dest, peer, mid, listing
 
     def settled(self) -> Iterator[Entry]:
-        """Up to where the messages of pairs are known to be delivered."""
+        """Yield for each pair the message up to which all are known to be delivered."""
         for (origin, dest), mid in self._settled.items():
             yield origin, dest, mid
 
     def footprint(self) -> int:
-        """Integers and identifiers."""
+        """Return the number of integers and identifiers."""
         size = 3 * len(self._settled) + sum(2 + 3 * len(peers) for peers in self._owed.values())
         item = self._end.next
         while item is not self._end:
@@ -230,6 +230,7 @@ class Past:
         return size
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = type(self)(self.me)
         item = self._end.next
         while item is not self._end:

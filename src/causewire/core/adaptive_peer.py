@@ -29,9 +29,11 @@ class Listing:
         """News about what it lists, which leaves when it is acked."""
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         return type(self)(self.group, self.parts, self.entries, self.late[:])
 
     def state(self) -> Hashable:
+        """Return everything that influences what happens next."""
         return (self.group, self.parts, self.entries, frozenset(self.late))
 
 
@@ -53,6 +55,7 @@ class Waiting:
         """News about what was listed in parts, which leaves when the message is acked."""
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = type(self)(self.mid, self.group, self.rest)
         twin.parts = self.parts[:]
         twin.part = self.part
@@ -60,6 +63,7 @@ class Waiting:
         return twin
 
     def state(self) -> Hashable:
+        """Return everything that influences what happens next."""
         lists = (tuple(self.rest), tuple(self.parts), frozenset(self.late))
         return (self.mid, self.group, self.part, lists)
 
@@ -86,6 +90,7 @@ class AdaptivePeer(FifoPeer):
         """What came ahead of its messages, by message."""
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = super().copy()
         twin.upto = self.upto
         twin.lane = deque([waiting.copy() for waiting in self.lane])
@@ -97,6 +102,7 @@ class AdaptivePeer(FifoPeer):
         return twin
 
     def state(self) -> Hashable:
+        """Return everything that influences what happens next."""
         return (
             super().state(),
             tuple([waiting.state() for waiting in self.lane]),
@@ -108,6 +114,7 @@ class AdaptivePeer(FifoPeer):
         )
 
     def footprint(self) -> int:
+        """Return the number of integers and identifiers."""
         listed = sum(1 + 3 * (len(s.parts) + len(s.entries)) for s in self.sent.values())
         waiting = sum(2 + 3 * (len(w.parts) + len(w.rest)) for w in self.lane)
         parts = sum(1 + 3 * sum(map(len, p)) for p in self.parts.values())

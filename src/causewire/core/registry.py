@@ -142,7 +142,7 @@ TABLE: tuple[Protocol, ...] = (
         latency_optimal=True,
         noncausal_latency="0 up to K entries",
         in_transit="unlimited",
-        control_messages=("ack", "news", "part"),
+        control_messages=("ack", "news"),
         options=("cap", "groups"),
     ),
     Protocol(

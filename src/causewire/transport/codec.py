@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core import adaptive_packets, bss, cykas, fifo, hybrid, ks, mf, newtop, pak, rst
+from ..core import adaptive, bss, cykas, fifo, hybrid, ks, mf, newtop, pak, rst
 from ..core.endpoint import Packet, RemoteProtocolError
 from ..core.errors import LocalProtocolError
 from ..protocols import Protocol
@@ -27,12 +27,12 @@ _PAK: tuple[type[Packet], ...] = (pak.PakMessage, pak.Ack)
 _HYBRID: tuple[type[Packet], ...] = (hybrid.HybridMessage, fifo.Ack, hybrid.Permit, hybrid.Ask)
 
 _ADAPTIVE: tuple[type[Packet], ...] = (
-    adaptive_packets.AdaptiveMessage,
+    adaptive.AdaptiveMessage,
     fifo.Ack,
-    adaptive_packets.Part,
-    adaptive_packets.Got,
-    adaptive_packets.News,
-    adaptive_packets.Seen,
+    adaptive.Part,
+    adaptive.Got,
+    adaptive.News,
+    adaptive.Seen,
 )
 
 _KINDS: dict[str, tuple[type[Packet], ...]] = {
