@@ -86,7 +86,7 @@ def perform(task: Task) -> tuple[Subject, Result]:
     result = Result(runs=len(seeds))
     start = time.process_time()
     for seed in seeds:
-        outcome = run(subject.protocol, profile, seed, **options)
+        outcome = run(subject.protocol, profile, seed, protocol_options=options)
         result.messages += outcome.messages
         result.deliveries += outcome.deliveries
         if outcome.kinds:
@@ -103,7 +103,7 @@ def perform(task: Task) -> tuple[Subject, Result]:
 
 def tasks(subject: Subject, runs: int, seed: int) -> Iterator[Task]:
     """The runs of a subject, shared out among the networks that it must bear."""
-    profiles = bearable(subject.protocol, **dict(subject.options))
+    profiles = bearable(subject.protocol, dict(subject.options))
     for k, profile in enumerate(profiles):
         share = runs // len(profiles) + (k < runs % len(profiles))
         for start in range(seed, seed + share, BATCH):
@@ -141,7 +141,7 @@ def table(results: dict[Subject, Result]) -> str:
     head = ("protocol", "networks", "runs", "messages", "deliveries", "violations", "stuck")
     rows = [(*head, "errors", "s", "ms/run", "verdict")]
     for subject, result in results.items():
-        profiles = bearable(subject.protocol, **dict(subject.options))
+        profiles = bearable(subject.protocol, dict(subject.options))
         rows.append(
             (
                 str(subject),

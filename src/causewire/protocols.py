@@ -94,7 +94,12 @@ def register(protocol: Protocol) -> None:
 @cache
 def _load_entry_points() -> None:
     for point in entry_points(group=GROUP):
-        value = point.load()
+        try:
+            value = point.load()
+        except Exception as error:
+            raise LocalProtocolError(
+                f"the entry point {point.name!r} of {GROUP} cannot be loaded: {error}"
+            ) from error
         if not isinstance(value, Protocol):
             raise LocalProtocolError(
                 f"the entry point {point.name!r} of {GROUP} is not a Protocol: {point.value}"

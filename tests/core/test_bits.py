@@ -20,7 +20,7 @@ def test_packets_have_the_bits_that_the_footprint_says(
     protocol: str, options: dict[str, Any]
 ) -> None:
     """Exactly, where a kind of packet always has the same size."""
-    outcome = run(protocol, bearable(protocol, **options)[0].name, 1, **options)
+    outcome = run(protocol, bearable(protocol, options)[0].name, 1, protocol_options=options)
     seen = 0
     for endpoint in outcome.play.network.endpoints.values():
         footprint = endpoint.footprint()

@@ -48,14 +48,16 @@ def complaint(outcome: Outcome) -> str:
     [
         (name, profile.name, options)
         for name, options in EVERYTHING
-        for profile in bearable(name, **options)
+        for profile in bearable(name, options)
     ],
     ids=str,
 )
 def test_seeded_runs(protocol: str, profile: str, options: dict[str, object]) -> None:
     seeds = SEEDS if not options else SEEDS[:100]
     messages = deliveries = 0
-    for seed, outcome in zip(seeds, runs(protocol, profile, seeds, **options), strict=True):
+    for seed, outcome in zip(
+        seeds, runs(protocol, profile, seeds, protocol_options=options), strict=True
+    ):
         if not set(outcome.kinds) <= admits(protocol):
             print(command(protocol, profile, seed, options))
             pytest.fail(complaint(outcome))

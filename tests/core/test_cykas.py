@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from causewire import protocols
 from causewire.core.cykas import (
     Ack,
     Cykas,
@@ -479,3 +480,22 @@ def test_random_runs_catch_the_known_bads(make: type[Cykas]) -> None:
     else:
         assert violations
         assert not stuck
+
+
+def test_state_has_no_bound_while_one_receiver_is_stalled() -> None:
+    """So the registry must not claim that space depends on the number of processes alone."""
+    alice, bob = Cykas("alice"), Cykas("bob")
+    alice.send("stalled", "x")
+    alice.take_packets()
+    sizes = []
+    for k in range(60):
+        alice.send("bob", k)
+        for _, packet in alice.take_packets():
+            bob.receive("alice", packet)
+        for _, packet in bob.take_packets():
+            alice.receive("bob", packet)
+        if k % 20 == 19:
+            sizes.append((alice.footprint().state, bob.footprint().state))
+    assert sizes[1][0] - sizes[0][0] == sizes[2][0] - sizes[1][0] == 20
+    assert sizes[1][1] - sizes[0][1] == sizes[2][1] - sizes[1][1] == 20
+    assert "e" in protocols.describe("cykas").process_space

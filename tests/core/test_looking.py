@@ -51,11 +51,11 @@ def packets(play: Play) -> dict[tuple[str, str], list[Packet]]:
 
 @pytest.mark.parametrize(("protocol", "options"), EVERYTHING, ids=str)
 def test_a_run_that_is_looked_at_goes_the_same_way(protocol: str, options: dict[str, Any]) -> None:
-    profiles = bearable(protocol, **options)
+    profiles = bearable(protocol, options)
     for seed in range(12):
         profile = profiles[seed % len(profiles)].name
-        unseen = run(protocol, profile, seed, **options).play
-        seen = run(protocol, profile, seed, probe=Onlooker(seed), **options).play
+        unseen = run(protocol, profile, seed, protocol_options=options).play
+        seen = run(protocol, profile, seed, probe=Onlooker(seed), protocol_options=options).play
         assert packets(seen) == packets(unseen), f"seed {seed}"
         for name, endpoint in unseen.network.endpoints.items():
             assert seen.network.endpoints[name] == endpoint, f"seed {seed}"

@@ -192,7 +192,7 @@ def test_nested_crowns_and_nothing_else_are_impossible_under_the_buffer_protocol
 
 
 def test_footnote4_messages_to_one_receiver_do_not_wait_for_each_other() -> None:
-    network = Network.of("mf", TRIO, fifo=True)
+    network = Network.of("mf", TRIO, protocol_options={"fifo": True})
     for destination in (P2, P2, P3, P2):
         network.send(P1, destination)
     assert kinds(network) == [(P1, P2, "msg")] * 2

@@ -23,7 +23,7 @@ SEEDS = range(10)
 
 
 def profile_for(protocol: str, seed: int, **options: object) -> str:
-    profiles = bearable(protocol, **options)
+    profiles = bearable(protocol, options)
     return profiles[seed % len(profiles)].name
 
 
@@ -59,7 +59,7 @@ class Copier:
 def sampled(protocol: str, seed: int, **options: object) -> tuple[Outcome, list[Play]]:
     copier = Copier(seed)
     profile = profile_for(protocol, seed, **options)
-    outcome = run(protocol, profile, seed, probe=copier, **options)
+    outcome = run(protocol, profile, seed, probe=copier, protocol_options=options)
     return outcome, copier.copies
 
 
@@ -173,7 +173,9 @@ def all_packets(protocol: str, **options: object) -> set[Packet]:
     packets: set[Packet] = set()
     for seed in range(30):
         profile = profile_for(protocol, seed, **options)
-        for sent in run(protocol, profile, seed, **options).play.network.links.values():
+        for sent in run(
+            protocol, profile, seed, protocol_options=options
+        ).play.network.links.values():
             packets.update(sent)
     return packets
 

@@ -18,7 +18,7 @@ _KEY = """\
 scales: throughput does not fall with distance. extra latency: beyond what causality demands.
 message, process: space. time: at the sender, at the receiver. With n processes, i senders to
 and o receivers from a process, b messages buffered, p permits missing, u unacknowledged, r
-round-trip times."""
+round-trip times, e eager messages that lack their YCT."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -57,7 +57,10 @@ overtake its message (ERRATA 5.5).
 senders of eager messages can keep MODE above 0 for ever, and OB waits for ever:
 Lemma 3.5 of the paper is wrong (Almeida, section 4.3; ERRATA 5.7).
 
-Cost: an ACK is struck from all sets of EAGER_SENT, O(n*o); all else is O(1).
+Cost: an ACK is struck from all sets of EAGER_SENT, of which there is one for each eager
+message that lacks its YCT. While one receiver does not ack, none of the YCTs for what is
+sent to others can leave, so the number of these sets, and of the secrets that receivers
+keep, has no bound. Everything else takes O(1) steps.
 """
 
 from __future__ import annotations

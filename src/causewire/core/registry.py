@@ -1,9 +1,9 @@
 """`Protocol`, the description of a protocol, and the table of those in this package.
 
 `causewire.protocols` finds protocols by name, in this table and in other packages'
-entry points. The columns are those
-of Almeida's Table 1, with the corrections that were measured since (ERRATA 2.11,
-5.7, 6, 7.3, 9), and what a driver must know to run a protocol at all.
+entry points. The columns are those of Almeida's Table 1, with corrections that were
+measured since (ERRATA 2.11, 5.7, 6, 7.3, 9), and what a driver must know to run a
+protocol at all.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ class Protocol:
     """A protocol: its endpoint class, and what holds of it by construction.
 
     Only `name` and `endpoint` are required; the defaults promise nothing about cost.
-    Letters in complexities, as in Table 1: n processes, i senders to and o
-    receivers from a process, b messages buffered, p permits missing, u
-    unacknowledged, r the round-trip times from a sender to its peers.
+    Letters in complexities are those of Table 1: n processes, i senders to and o
+    receivers from a process, b messages buffered, p permits missing, u messages
+    unacknowledged, r round trips. The round trips that matter are those between the
+    processes that a process has heard from and their receivers, not its own. In
+    addition, e is the number of eager messages that lack their YCT, which has no bound
+    while one receiver does not acknowledge a message.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Protocol:
     tolerates_loss: bool = False
     tolerates_duplication: bool = False
     needs_fifo: bool = False
+    needs_retransmit: bool = False
+    """`retransmit` must be called now and then even if the network loses nothing."""
     causal: bool = True
     live: bool = True
     """Everything is delivered once the senders stop."""
@@ -101,8 +106,8 @@ class Protocol:
 _CYKAS: dict[str, Any] = {
     "buffering": "sender",
     "message_space": "O(1)",
-    "process_space": "O(no+b)",
-    "sender_time": "O(no)",
+    "process_space": "O(i+b+eo)",
+    "sender_time": "O(o+e)",
     "receiver_time": "O(1)",
     "noncausal_latency": "sender, unbounded",
     "throughput_scalable": False,
@@ -148,7 +153,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="csps",
         endpoint=Csps,
-        summary="hybrid buffering: constant metadata, extra latency bounded by round trips",
+        summary="hybrid buffering: constant metadata, delay bounded by senders' round trips",
         paper="Almeida, Algorithms 1 and 3",
         tolerates_loss=True,
         tolerates_duplication=True,
@@ -157,7 +162,7 @@ TABLE: tuple[Protocol, ...] = (
         process_space="O(i+o+b+p+u)",
         sender_time="O(1)",
         receiver_time="O(1)",
-        noncausal_latency="sender, O(r)",
+        noncausal_latency="sender, O(r) of those heard from",
         in_transit="unlimited",
         control_messages=("ack", "permit"),
     ),
@@ -281,6 +286,7 @@ TABLE: tuple[Protocol, ...] = (
         endpoint=Newtop,
         summary="Lamport clocks: delivered when everybody's clock has passed",
         paper="Ezhilchelvan, Macêdo and Shrivastava",
+        needs_retransmit=True,
         unicast=False,
         multicast=False,
         fixed_group=True,
@@ -294,6 +300,7 @@ TABLE: tuple[Protocol, ...] = (
         in_transit="unlimited",
         control_messages=("null",),
         options=("eager_nulls",),
+        option_effects=(("eager_nulls", (("needs_retransmit", False),)),),
     ),
     Protocol(
         name="pak",
@@ -309,6 +316,7 @@ TABLE: tuple[Protocol, ...] = (
         summary="broadcast with vector time modulo 2ct+1: up to ct messages unacknowledged",
         paper="Baldoni, credits",
         options=("ct", "k", "wr"),
+        option_effects=(("wr", (("needs_retransmit", True),)),),
         **_PAK,
     ),
     Protocol(

@@ -39,7 +39,9 @@ def main(argv: list[str] | None = None) -> int:
         for option in arguments.option:
             name, _, value = option.partition("=")
             options[name] = json.loads(value)
-        outcome = run(arguments.protocol, arguments.profile, arguments.seed, **options)
+        outcome = run(
+            arguments.protocol, arguments.profile, arguments.seed, protocol_options=options
+        )
     except (LocalProtocolError, json.JSONDecodeError) as error:
         parser.error(f"--option: {error}")
     case = outcome.play.case(f"{arguments.protocol} {arguments.profile} {arguments.seed}")

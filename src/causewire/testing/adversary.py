@@ -13,16 +13,16 @@ network prefers and which links it holds back) is drawn anew for each.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from .. import protocols
+from ..protocols import Protocol
 from .cases import Reaction, process_names
 from .network import Flying
 from .play import Outcome, Play
 from .profiles import PROFILES
-from .promises import needs_ticks, promised
+from .promises import promised
 
 __all__ = ["RandomWorkload", "Send", "command", "random_workload", "run", "runs"]
 
@@ -49,18 +49,32 @@ class RandomWorkload(NamedTuple):
 
 
 def run(
-    protocol: str,
+    protocol: str | Protocol,
     profile: str,
     seed: int,
     *,
     probe: Callable[[Play], None] | None = None,
-    **options: Any,
+    protocol_options: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """One random run to its end; `probe` is called after every step of it."""
+    """Play one random run to its end and return how it went.
+
+    Args:
+        protocol: A name, or a `Protocol`.
+        profile: The name of a network profile (`PROFILES`).
+        seed: Everything that is random in the run follows from it.
+        probe: Called after every step of the run.
+        protocol_options: Options of the protocol.
+
+    Example:
+        >>> outcome = run("fifo", "reorder", seed=2)
+        >>> outcome.kinds
+        ['causal']
+    """
     rng = Random(seed)
     random = rng.random
     network = PROFILES[profile]
-    workload = random_workload(promised(protocol, options), rng)
+    about = promised(protocol, protocol_options)
+    workload = random_workload(about, rng)
     play = Play(
         protocol,
         workload.processes,
@@ -68,8 +82,8 @@ def run(
         reactions=workload.reactions,
         inside=random() < 0.75,
         lazy=random() < 0.25,
-        ticks=not network.reliable or needs_ticks(protocol, options) or random() < 0.5,
-        options=options,
+        ticks=not network.reliable or about.needs_retransmit or random() < 0.5,
+        protocol_options=protocol_options,
     )
     steps = _steps(play, workload, rng)
     while _advance(play, steps):
@@ -78,19 +92,31 @@ def run(
     return Outcome(play)
 
 
-def runs(protocol: str, profile: str, seeds: range, **options: Any) -> Iterator[Outcome]:
-    """Random runs, one for each seed."""
+def runs(
+    protocol: str | Protocol,
+    profile: str,
+    seeds: Iterable[int],
+    *,
+    protocol_options: Mapping[str, Any] | None = None,
+) -> Iterator[Outcome]:
+    """Yield the outcome of one random run for each seed."""
     for seed in seeds:
-        yield run(protocol, profile, seed, **options)
+        yield run(protocol, profile, seed, protocol_options=protocol_options)
 
 
-def command(protocol: str, profile: str, seed: int, options: Mapping[str, Any]) -> str:
-    """The command that repeats a run."""
-    extra = [f"--option {name}={json.dumps(value)}" for name, value in options.items()]
-    return " ".join(["python -m causewire.testing", protocol, profile, str(seed), *extra])
+def command(
+    protocol: str | Protocol,
+    profile: str,
+    seed: int,
+    protocol_options: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the command that repeats a run of a protocol that is known by name."""
+    about = promised(protocol, protocol_options)
+    extra = [f"--option {name}={json.dumps(value)}" for name, value in about.chosen]
+    return " ".join(["python -m causewire.testing", about.name, profile, str(seed), *extra])
 
 
-def random_workload(about: protocols.Protocol, rng: Random) -> RandomWorkload:
+def random_workload(about: Protocol, rng: Random) -> RandomWorkload:
     """A small workload of the kind that the protocol can carry."""
     random = rng.random
     n = _SIZES[int(random() * len(_SIZES))]

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from .. import protocols
+from ..protocols import Protocol
 
 __all__ = ["Action", "Case", "Reaction", "load", "process_names"]
 
@@ -50,7 +51,7 @@ class Reaction(NamedTuple):
 class Case:
     """A run as data: replaying it does the same, each time."""
 
-    protocol: str
+    protocol: str | Protocol
     options: Mapping[str, Any] = field(default_factory=dict)
     processes: tuple[str, ...]
     net: str
@@ -66,7 +67,12 @@ class Case:
     title: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The case as in a file; its `corrected_options` are the ones to run with."""
+        """Return the case as in a file; its `corrected_options` are the ones to run with.
+
+        A protocol is written by its name. If it is not one that is known by name, whoever
+        reads the file has to `register` it.
+        """
+        about = protocols.describe(self.protocol).with_options(**self.options)
         index = {name: k for k, name in enumerate(self.processes)}
 
         def numbers(names: tuple[str, ...]) -> list[int]:
@@ -79,8 +85,8 @@ class Case:
 
         return {
             "title": self.title,
-            "protocol": self.protocol,
-            "corrected_options": dict(self.options),
+            "protocol": about.name,
+            "corrected_options": dict(about.chosen),
             "n": len(self.processes),
             "net": self.net,
             "sync": self.inside,

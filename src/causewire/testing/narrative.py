@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .. import protocols
 from .cases import Action, Case
 from .oracle import Event
 from .play import Play, replay, stage
@@ -14,9 +15,10 @@ __all__ = ["narrate"]
 def narrate(case: Case) -> str:
     """What happens in a case, step by step, for people."""
     how = "inside the delivery" if case.inside else "after it"
-    options = "".join(f", {key}={value}" for key, value in case.options.items())
+    about = protocols.describe(case.protocol).with_options(**case.options)
+    options = "".join(f", {key}={value}" for key, value in about.chosen)
     lines = [
-        f"{case.protocol}{options}, network {case.net}: {len(case.processes)} processes",
+        f"{about.name}{options}, network {case.net}: {len(case.processes)} processes",
         *(
             f"      {process} sends {name} to {', '.join(to)} on delivering {trigger}, {how}"
             for trigger, process, to, name in case.reactions

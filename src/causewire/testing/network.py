@@ -21,13 +21,14 @@ endpoint has handled the packet, if the network is made with `inside=False`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple, Self
 
 from .. import protocols
 from ..core.endpoint import Delivery, Endpoint, LocalProtocolError, Packet, destinations
 from ..core.errors import CausewireError
+from ..protocols import Protocol
 from .oracle import Oracle, SentMessage
 
 __all__ = ["Flying", "Network", "RestlessError"]
@@ -85,16 +86,27 @@ class Network:
     @classmethod
     def of(
         cls,
-        protocol: str,
+        protocol: str | Protocol,
         processes: Collection[str],
         *,
         inside: bool = True,
         lazy: bool = False,
-        **options: Any,
+        protocol_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """A network of new endpoints of one protocol."""
-        create = protocols.create
-        endpoints = [create(protocol, name, processes, **options) for name in processes]
+        """Return a network of new endpoints of one protocol.
+
+        Args:
+            protocol: A name, or a `Protocol`.
+            processes: The names of the processes, which are also the group.
+            inside: Whether the application sends from inside deliveries.
+            lazy: Whether packets stay at their endpoint until `collect`.
+            protocol_options: Options of the protocol.
+
+        Raises:
+            LocalProtocolError: An unknown protocol or option, or a bad name.
+        """
+        about = protocols.describe(protocol).with_options(**(protocol_options or {}))
+        endpoints = [protocols.create(about, name, processes) for name in processes]
         return cls(endpoints, inside=inside, lazy=lazy)
 
     def __copy__(self) -> Self:

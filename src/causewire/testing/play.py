@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Self
 
+from ..protocols import Protocol
 from .cases import Action, Case, Reaction
 from .network import Network
 from .oracle import OracleViolation, SentMessage
@@ -49,7 +50,7 @@ class Play:
 
     def __init__(
         self,
-        protocol: str,
+        protocol: str | Protocol,
         processes: tuple[str, ...],
         profile: Profile,
         *,
@@ -57,7 +58,7 @@ class Play:
         inside: bool = True,
         lazy: bool = False,
         ticks: bool = True,
-        options: Mapping[str, Any] | None = None,
+        protocol_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.protocol = protocol
         self.profile = profile
@@ -74,8 +75,10 @@ class Play:
         self.replayed = 0
         self.reacted = 0
         self._ticks = ticks
-        self._options = options or {}
-        self.network = Network.of(protocol, processes, inside=inside, lazy=lazy, **self._options)
+        self._options = dict(protocol_options or {})
+        self.network = Network.of(
+            protocol, processes, inside=inside, lazy=lazy, protocol_options=self._options
+        )
         self._reactions: dict[tuple[str, str], list[Reaction]] = {}
         if self.reactions:
             for reaction in self.reactions:
@@ -293,5 +296,5 @@ def stage(case: Case) -> Play:
         inside=case.inside,
         lazy=case.lazy,
         ticks=case.ticks,
-        options=case.options,
+        protocol_options=case.options,
     )

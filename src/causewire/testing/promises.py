@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import protocols
+from ..protocols import Protocol
 from .play import STUCK
 from .profiles import PROFILES, Profile
 
-__all__ = ["VARIANTS", "admits", "bearable", "needs_ticks", "promised"]
+__all__ = ["VARIANTS", "admits", "bearable", "promised"]
 
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "adaptive": ({"cap": 0}, {"cap": 1, "groups": 1}, {"cap": 2, "groups": 0}, {"cap": None}),
@@ -28,14 +29,31 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 """Options under which a protocol is another one, and worth a test of its own."""
 
 
-def promised(protocol: str, options: Mapping[str, Any]) -> protocols.Protocol:
-    """What holds of a protocol with these options, as some options change it."""
-    return protocols.describe(protocol).with_options(**options)
+def promised(
+    protocol: str | Protocol, protocol_options: Mapping[str, Any] | None = None
+) -> Protocol:
+    """Return what holds of a protocol with some options.
+
+    Args:
+        protocol: A name, or a `Protocol`.
+        protocol_options: Options of the protocol; some change what it promises.
+
+    Raises:
+        LocalProtocolError: There is no such protocol, or it has no such option.
+    """
+    return protocols.describe(protocol).with_options(**(protocol_options or {}))
 
 
-def bearable(protocol: str, **options: Any) -> list[Profile]:
-    """The networks on which a protocol must keep all that it promises."""
-    about = promised(protocol, options)
+def bearable(
+    protocol: str | Protocol, protocol_options: Mapping[str, Any] | None = None
+) -> list[Profile]:
+    """Return the networks on which a protocol must keep all that it promises.
+
+    Args:
+        protocol: A name, or a `Protocol`.
+        protocol_options: Options of the protocol.
+    """
+    about = promised(protocol, protocol_options)
     names = ["fifo", "fifo-delay"]
     if about.needs_fifo:
         names += ["fifo-loss"] * about.tolerates_loss
@@ -47,19 +65,8 @@ def bearable(protocol: str, **options: Any) -> list[Profile]:
     return [PROFILES[name] for name in names]
 
 
-def admits(protocol: str) -> frozenset[str]:
-    """The kinds of failure that a protocol is known for (`Outcome.kinds`)."""
+def admits(protocol: str | Protocol) -> frozenset[str]:
+    """Return the kinds of failure that a protocol is known for (`Outcome.kinds`)."""
     about = protocols.describe(protocol)
     kinds = frozenset() if about.causal else frozenset({"causal"})
     return kinds if about.live else kinds | STUCK
-
-
-def needs_ticks(protocol: str, options: Mapping[str, Any]) -> bool:
-    """Whether a protocol needs its periodic block even if the network is reliable.
-
-    The others have it for loss alone, or not at all, and must come to an end
-    without it where nothing is lost.
-    """
-    if protocol == "newtop":  # null messages
-        return not options.get("eager_nulls")
-    return "wr" in options  # discarding receivers, in pak-credit

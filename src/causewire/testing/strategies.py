@@ -14,17 +14,17 @@ of `played`, which plays one by the other. Needs Hypothesis, unlike the rest of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from .. import protocols
+from ..protocols import Protocol
 from .adversary import RandomWorkload, Send
 from .cases import Reaction, process_names
 from .play import Outcome, Play
 from .profiles import PROFILES, Profile
-from .promises import bearable, needs_ticks, promised
+from .promises import bearable, promised
 
 __all__ = ["Move", "destinations", "moves", "outcomes", "played", "profiles", "workloads"]
 
@@ -43,13 +43,15 @@ class Move(NamedTuple):
     which: int
 
 
-def profiles(protocol: str, **options: Any) -> st.SearchStrategy[Profile]:
-    """Networks on which a protocol must keep all that it promises."""
-    return st.sampled_from(bearable(protocol, **options))
+def profiles(
+    protocol: str | Protocol, protocol_options: Mapping[str, Any] | None = None
+) -> st.SearchStrategy[Profile]:
+    """Return a strategy for networks on which a protocol must keep all that it promises."""
+    return st.sampled_from(bearable(protocol, protocol_options))
 
 
 def destinations(
-    about: protocols.Protocol, processes: Sequence[str], sender: str
+    about: Protocol, processes: Sequence[str], sender: str
 ) -> st.SearchStrategy[tuple[str, ...]]:
     """Destinations that a protocol can carry, the sender itself included at times."""
     others = tuple(name for name in processes if name != sender)
@@ -65,14 +67,14 @@ def destinations(
 def workloads(
     draw: st.DrawFn,
     /,
-    protocol: str,
+    protocol: str | Protocol,
     *,
     max_processes: int = 8,
     max_messages: int = 12,
-    **options: Any,
+    protocol_options: Mapping[str, Any] | None = None,
 ) -> RandomWorkload:
     """What the application does: messages sent, of its own accord or in reaction."""
-    about = promised(protocol, options)
+    about = promised(protocol, protocol_options)
     processes = process_names(draw(st.integers(2, max_processes)))
     script: list[Send] = []
     reactions: list[Reaction] = []
@@ -147,26 +149,25 @@ def _make(play: Play, move: Move) -> None:
 def outcomes(
     draw: st.DrawFn,
     /,
-    protocol: str,
+    protocol: str | Protocol,
     profile: str | None = None,
     *,
     max_processes: int = 8,
     max_messages: int = 12,
-    **options: Any,
+    protocol_options: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """How a run went: of any workload, on any network that the protocol must bear."""
-    network = draw(profiles(protocol, **options)) if profile is None else PROFILES[profile]
-    sizes = {"max_processes": max_processes, "max_messages": max_messages}
-    workload = draw(workloads(protocol, **sizes, **options))
-    needed = not network.reliable or needs_ticks(protocol, options)
+    about = promised(protocol, protocol_options)
+    network = draw(profiles(about)) if profile is None else PROFILES[profile]
+    workload = draw(workloads(about, max_processes=max_processes, max_messages=max_messages))
+    needed = not network.reliable or about.needs_retransmit
     play = Play(
-        protocol,
+        about,
         workload.processes,
         network,
         reactions=workload.reactions,
         inside=draw(st.booleans()),
         lazy=draw(st.booleans()),
         ticks=needed or draw(st.booleans()),
-        options=options,
     )
     return played(play, workload.script, draw(moves(network)))
