@@ -92,9 +92,7 @@ def test_a_protocol_of_another_package_is_known_by_name(install: Callable[[str],
 
 def test_an_entry_point_that_is_no_protocol(install: Callable[[str], None]) -> None:
     install("borrowed = borrowed_protocol:NOT_ONE")
-    with pytest.raises(
-        LocalProtocolError, match=r"'borrowed' of causewire.protocols is not a P"
-    ):
+    with pytest.raises(LocalProtocolError, match=r"'borrowed' of causewire.protocols is not a P"):
         protocols.names()
     assert protocols.create("csps", "a").me == "a", "what is ours works all the same"
 
