@@ -276,6 +276,7 @@ def test_draw_to_a_file(causewire: CommandLine, here: Path) -> None:
     assert sorted(path.name for path in here.iterdir()) == ["bad.parquet", "v.svg"]
 
 
+@pytest.mark.slow
 def test_draw_chooses_a_window(causewire: CommandLine, here: Path) -> None:
     causewire("simulate --processes 30 --messages 900 --workload relay --trace a.jsonl")
     whole = causewire("draw", "a.jsonl").out
@@ -306,6 +307,7 @@ def test_draw_tells_the_run(causewire: CommandLine, here: Path) -> None:
 # -- bench -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bench_runs_the_programs_of_a_checkout(
     causewire: CommandLine, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

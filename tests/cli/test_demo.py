@@ -20,6 +20,7 @@ from causewire.trace import open_trace
 from .command_line import CommandLine
 
 
+@pytest.mark.slow
 def test_fifo_breaks_and_csps_holds(causewire: CommandLine, tmp_path: Path) -> None:
     out = tmp_path / "out"
     status, said, err = causewire(f"demo --engine local --conversations 8 --out {out}")
@@ -47,6 +48,7 @@ def test_fifo_breaks_and_csps_holds(causewire: CommandLine, tmp_path: Path) -> N
             assert line.strip() in page.replace("&quot;", '"')
 
 
+@pytest.mark.slow
 def test_json_and_a_second_time(causewire: CommandLine, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for _ in range(2):  # a report takes the place of an older one
@@ -62,6 +64,7 @@ def test_json_and_a_second_time(causewire: CommandLine, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.slow
 def test_without_spark_it_says_so_and_goes_on(
     causewire: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +74,7 @@ def test_without_spark_it_says_so_and_goes_on(
     assert "checked in this process, since PySpark is not installed: pip install" in done.out
 
 
+@pytest.mark.slow
 def test_interrupted(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "causewire", "demo", "--out", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -82,6 +86,7 @@ def test_interrupted(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_when_it_takes_too_long(
     causewire: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

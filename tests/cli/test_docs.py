@@ -12,6 +12,7 @@ from .command_line import CommandLine
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page(
     causewire: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def python(program: str, path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_help_of_every_command_works_without_extras() -> None:
     done = python(HELP, CHECKOUT / "src")
     assert done.stderr == ""

@@ -37,6 +37,7 @@ def _session(directory: Path, hash_seed: str, commands: str) -> bytes:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_two_processes_with_different_hash_seeds(tmp_path: Path) -> None:
     commands = "protocols --json\n"
     for protocol, workload in (("csps", "relay"), ("ks", "groups"), ("bss", "broadcast")):
@@ -46,7 +47,7 @@ def test_the_same_bytes_in_two_processes_with_different_hash_seeds(tmp_path: Pat
         commands += f"draw {protocol}.jsonl -o {protocol}.svg\n"
     commands += (
         "simulate --loss 0.2 --duplicate 0.2 --bandwidth 50kB/s --trace loss.jsonl\n"
-        "simulate --protocol fifo --workload relay --messages 200 --jitter 9 --trace bad.parquet\n"
+        "simulate --protocol fifo --workload relay --messages 200 --trace bad.parquet\n"
         "check bad.parquet\n"
         "check bad.parquet --json\n"
         "draw bad.parquet --violation 1 -o bad.svg\n"
@@ -61,6 +62,7 @@ def test_the_same_bytes_in_two_processes_with_different_hash_seeds(tmp_path: Pat
         assert (one / name).read_bytes() == (two / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     """`causewire protocols --json | head -c 10`: no traceback, no complaint."""
     with subprocess.Popen(
@@ -73,6 +75,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert process.returncode in (0, 128 + signal.SIGPIPE)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_no_letters_but_ascii(tmp_path: Path) -> None:
     done = subprocess.run(
         [*CAUSEWIRE, "protocols"],
@@ -84,6 +87,7 @@ def test_a_terminal_that_knows_no_letters_but_ascii(tmp_path: Path) -> None:
     assert b"O(n?)" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
     command = ["simulate", "--messages", "100000000", "--processes", "50", "--trace", "run.jsonl"]
     with subprocess.Popen(
@@ -114,6 +118,7 @@ def _on_a_terminal(command: str, directory: Path) -> tuple[int, str]:
     return process.returncode, shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_is_wiped_in_the_end(tmp_path: Path) -> None:
     command = "simulate --messages 60000 --processes 50 --trace run.jsonl"
     status, shown = _on_a_terminal(command, tmp_path)
@@ -123,6 +128,7 @@ def test_progress_on_a_terminal_is_wiped_in_the_end(tmp_path: Path) -> None:
     assert last.startswith("csps, uniform: 60,000 messages")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_picture_goes_to_a_file(tmp_path: Path) -> None:
     assert _on_a_terminal("simulate --messages 9 --trace run.jsonl", tmp_path)[0] == 0
     status, shown = _on_a_terminal("draw run.jsonl", tmp_path)
@@ -143,6 +149,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "status", "out", "err"),
     [
@@ -178,6 +185,7 @@ def test_without_the_extras(command: str, status: int, out: str, err: str, tmp_p
     assert not list(tmp_path.glob("*.parquet"))
 
 
+@pytest.mark.slow
 def test_without_spark(tmp_path: Path) -> None:
     without = WITHOUT.replace(
         '{"pyarrow", "numpy", "numba", "pyspark", "cryptography"}', '{"pyspark"}'

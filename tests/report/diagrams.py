@@ -18,7 +18,7 @@ class _Rows(list[Event]):
 
 
 def simulated(
-    protocol: str, processes: int = 4, messages: int = 24, **settings: Any
+    protocol: str, processes: Any = 4, messages: int = 24, **settings: Any
 ) -> list[Event]:
     """The rows of a small run."""
     rows = _Rows()

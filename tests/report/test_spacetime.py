@@ -165,6 +165,7 @@ def test_the_violating_chain_is_red() -> None:
     assert f"{found.process} delivered {second} first" in story
 
 
+@pytest.mark.slow
 def test_a_chosen_violation_is_shown_instead() -> None:
     rows = simulated("fifo", 4, 200, seed=1, network=TANGLED)
     found = overtakings(Picture.of(rows).rows)

@@ -57,11 +57,13 @@ def test_around_a_message() -> None:
     assert {e.process for e in own} <= set(window.processes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(5))
 def test_around_a_violation(number: int) -> None:
     v = check(LONG).examples[number]
     chain = tuple((link.message.origin, link.message.mid) for link in v.chain)
-    sought = Overtaking(v.process, tuple(v.first), tuple(v.second), chain)
+    first, second = (v.first.origin, v.first.mid), (v.second.origin, v.second.mid)
+    sought = Overtaking(v.process, first, second, chain)
     window = choose(trace_of(LONG), violation=sought, limit=150)
     assert {e for e in LONG if sought.concerns(e)} <= set(window.events)
     assert sought in [
@@ -88,6 +90,7 @@ def test_rows_without_times_are_chosen_by_lamport_time() -> None:
         choose(trace_of(rows), begin=5)
 
 
+@pytest.mark.slow
 def test_violations_that_are_seen_are_those_that_the_check_finds() -> None:
     seen = 0
     for seed in range(25):

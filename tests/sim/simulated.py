@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from causewire.sim import Config, Summary, simulate, workloads
+from causewire.sim import Config, simulate, workloads
 from causewire.testing import Oracle
 from causewire.trace import Event
 
@@ -41,15 +41,16 @@ class Judge:
     """Takes the rows of a run, and judges them by the definition of causal order."""
 
     def __init__(self) -> None:
-        self.rows: list[Event] = []
+        self.rows: list[Any] = []
+        """Events; Any, because a simulation always fills in what other traces may lack."""
         self._oracle = Oracle()
 
     def write(self, event: Event) -> None:
         self.rows.append(event)
         if event.kind == "send":
-            self._oracle.sent(event.process, event.mid, event.peers)
+            self._oracle.sent(event.process, event.mid or 0, event.peers)
         elif event.kind == "deliver":
-            self._oracle.delivered(event.process, event.origin, event.mid)
+            self._oracle.delivered(event.process, event.origin or "", event.mid or 0)
 
     @property
     def violations(self) -> Counter[str]:
@@ -59,11 +60,11 @@ class Judge:
     def undelivered(self) -> int:
         return len(self._oracle.undelivered())
 
-    def of(self, *kinds: str) -> list[Event]:
+    def of(self, *kinds: str) -> list[Any]:
         return [row for row in self.rows if row.kind in kinds]
 
 
-def play(**settings: Any) -> tuple[Summary, Judge]:
-    """Simulate what these settings say, and judge it."""
+def play(**settings: Any) -> tuple[Any, Judge]:
+    """Simulate what these settings say, and judge it; returns a `Summary` and the judge."""
     judge = Judge()
     return simulate(Config.from_dict(settings), judge), judge

@@ -134,7 +134,7 @@ VIOLABLE = [name for name in WORKLOADS if name not in TREES]
 def first_violation(protocol: str, workload: workloads.Workload) -> int | None:
     """The first seed whose run violates causal order."""
     network = {"latency": {"kind": "lognormal", "median": "3ms", "sigma": 1.5}}
-    dense = {"think": "3ms", "messages": 100, "network": network}
+    dense: dict[str, Any] = {"think": "3ms", "messages": 100, "network": network}
     for seed in range(20):
         _, judge = play(**settings(protocol, workload, **dense, seed=seed))
         assert set(judge.violations) <= {"causal"}

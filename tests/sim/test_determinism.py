@@ -48,6 +48,7 @@ def digests(hash_seed: str) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 def test_two_processes_with_different_hash_seeds_write_the_same_rows() -> None:
     first, second = digests("1"), digests("2")
     assert first.count("\n") > 3 * len(protocols.names())

@@ -35,7 +35,7 @@ def test_which_links_are_meant() -> None:
     }
 
 
-def stream(faults: list[dict[str, Any]], **settings: Any) -> tuple[Any, Judge]:
+def stream(faults: list[Any], **settings: Any) -> tuple[Any, Judge]:
     """p0 sends to p1 every 10 ms, from somewhere in the first 10 ms on; latency 3 ms."""
     settings = {
         "protocol": "unordered",

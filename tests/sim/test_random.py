@@ -54,7 +54,7 @@ def timeline(random: Random, protocol: protocols.Protocol) -> list[dict[str, Any
         kinds = ["hold", "slow", "partition", "crash"][: 4 if protocol.tolerates_loss else 2]
         kind = random.choice(kinds)
         at = random.randint(0, 150) * MS
-        where = random.choice(
+        where: dict[str, Any] = random.choice(
             [
                 {"sides": random.choice([2, 3, [[0], [1, 2]]])},
                 {"links": [[0, 1], [2, 3]], "oneway": random.random() < 0.5},
@@ -109,6 +109,7 @@ def lasting(faults: list[dict[str, Any]]) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(8))
 def test_random_systems(block: int) -> None:
     ran = 0

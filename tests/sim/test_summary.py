@@ -192,6 +192,7 @@ def peak(messages: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_longer_run_takes_no_more_memory() -> None:
     peak(100)
     assert peak(4000) < 1.1 * peak(1000)

@@ -80,6 +80,7 @@ def test_fanout_draws_different_destinations() -> None:
     }
 
 
+@pytest.mark.slow
 def test_hotspots_get_their_share() -> None:
     hot = workloads.Hotspot(share=0.3, probability=0.8)
     _, judge = play(protocol="fifo", processes=10, messages=4000, workload=hot)
@@ -142,6 +143,7 @@ def test_relays_are_chains_of_so_many_hops() -> None:
     assert len(delivered_first) == 48, "12 chains of 5, each started by one and relayed by four"
 
 
+@pytest.mark.slow
 def test_a_graph_of_services() -> None:
     graph = workloads.Microservices(services=DIAMOND)
     _, judge = play(protocol="fifo", messages=600, workload=graph)
@@ -161,7 +163,7 @@ def test_a_graph_of_services() -> None:
 
 @pytest.mark.parametrize("balance", ["random", "round-robin", "sticky"])
 def test_load_balancing(balance: str) -> None:
-    services = {
+    services: dict[str, Any] = {
         "front": {"replicas": 2, "calls": ["back"]},
         "back": {"replicas": 3, "balance": balance},
     }
@@ -180,7 +182,11 @@ def test_load_balancing(balance: str) -> None:
 
 
 def test_calls_with_a_probability() -> None:
-    services = {"a": {"calls": ["b", {"to": "c", "probability": 0.25}]}, "b": {}, "c": {}}
+    services: dict[str, Any] = {
+        "a": {"calls": ["b", {"to": "c", "probability": 0.25}]},
+        "b": {},
+        "c": {},
+    }
     graph = workloads.Microservices(services=services)
     _, judge = play(protocol="fifo", messages=1000, workload=graph)
     seen = pairs(judge)
@@ -273,7 +279,7 @@ def test_channels_are_fifo_if_the_protocol_needs_it_and_nothing_else_is_said() -
 # -- replay --------------------------------------------------------------------
 
 
-def past(rows: list[Event]) -> dict[tuple[str, int], set[tuple[str, int]]]:
+def past(rows: list[Any]) -> dict[tuple[str, int], set[tuple[str, int]]]:
     """For each message, all that happened before it."""
     known: dict[str, set[tuple[str, int]]] = {}
     before: dict[tuple[str, int], set[tuple[str, int]]] = {}

@@ -88,10 +88,10 @@ def _engine(args: argparse.Namespace) -> str:
         return str(args.engine)
     if args.master is not None:
         return "spark"
-    if is_shiviz(args) or args.tolerate_cut or find_spec("pyspark") is None:
+    if is_shiviz(args) or args.tolerate_cut:
         return "local"
     folders = [name for name in args.traces if Path(name).is_dir()]
-    if not folders:
+    if not folders or find_spec("pyspark") is None:
         return "local"
     files = open_trace(*folders).files  # type: ignore[attr-defined]
     size = sum(file.stat().st_size for file in files)
