@@ -38,32 +38,34 @@ def join(rows: Rows, processes: int) -> Copies:
     """Return all copies of the messages that the rows send."""
     own = rows.process == rows.origin
     sends = np.flatnonzero((rows.kind == SENT) & own)
-    message = _Keys(rows, processes)
-    _, once = np.unique(message.of(rows.origin[sends], rows.mid[sends], 0), return_index=True)
-    sends = sends[np.sort(once)]
+    keyed = _Keys(rows, processes)
     send, target = _spread(rows, sends)
-    keys = message.of(rows.origin[send], rows.mid[send], target)
-    by_key = np.argsort(keys, kind="stable")
+    keys = keyed.of(rows.origin[send], rows.mid[send], target)
+    by_key = np.argsort(keys)
     ordered = keys[by_key]
     fresh = np.ones(len(ordered), np.bool_)
     fresh[1:] = ordered[1:] != ordered[:-1]
-    kept = np.sort(by_key[fresh])  # one copy for each destination
-    if len(kept) < len(keys):
+    if not fresh.all():  # a destination is named twice, or a message sent again: the first counts
+        kept = np.sort(np.minimum.reduceat(by_key, np.flatnonzero(fresh)))
         send, target, keys = send[kept], target[kept], keys[kept]
-        by_key = np.argsort(keys, kind="stable")
+        by_key = np.argsort(keys)
         ordered = keys[by_key]
     of_row = np.full(len(rows), -1, np.int64)
 
     def found(at: Longs, to: Words) -> Longs:
         """Return the first of the rows for each copy, and note the copy of each row."""
-        wanted = message.of(rows.origin[at], rows.mid[at], to)
-        place = np.searchsorted(ordered, wanted)
-        hit = place < len(ordered)
-        hit[hit] = ordered[place[hit]] == wanted[hit]
-        copy = by_key[place[hit]]
         result = np.full(len(send), -1, np.int64)
-        result[copy[::-1]] = at[hit][::-1]  # the first row is written last
-        of_row[at[hit]] = copy
+        if not len(at) or not len(ordered):
+            return result
+        wanted = keyed.of(rows.origin[at], rows.mid[at], to)
+        ranked = np.argsort(wanted)  # a search in order is many times faster
+        wanted = wanted[ranked]
+        place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+        hit = ordered[place] == wanted
+        hits, copy = at[ranked[hit]], by_key[place[hit]]
+        result[copy] = len(rows)
+        np.minimum.at(result, copy, hits)
+        of_row[hits] = copy
         return result
 
     released = np.flatnonzero((rows.kind == RELEASED) & own)
@@ -78,8 +80,12 @@ def join(rows: Rows, processes: int) -> Copies:
 
 def _spread(rows: Rows, chosen: Longs) -> tuple[Longs, Words]:
     """Return each chosen row once for each of its peers, and the peers."""
-    part = rows.take(chosen)
-    return np.repeat(chosen, np.diff(part.first)), part.peers
+    begin = rows.first[:-1][chosen]
+    count = rows.first[1:][chosen] - begin
+    if (count == 1).all():
+        return chosen, rows.peers[begin]
+    places = np.repeat(begin - np.cumsum(count) + count, count) + np.arange(count.sum())
+    return np.repeat(chosen, count), rows.peers[places]
 
 
 class _Keys:

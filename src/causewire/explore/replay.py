@@ -57,7 +57,7 @@ def _network(run: RunData, view: View) -> dict[str, Any]:
     median = float(np.median(seen))
     low, high = np.quantile(seen, [0.16, 0.84])
     sigma = float(np.clip(np.log(high / low) / 2, 0.0, 2.0)) if low > 0 else 0.5
-    return {"latency": {"kind": "lognormal", "median": max(int(median), 1), "sigma": sigma}}
+    return {"latency": {"kind": "lognormal", "median": f"{max(int(median), 1)}ns", "sigma": sigma}}
 
 
 def replayed(run: RunData, view: View, trace: Trace, name: str, protocol: str) -> Dataset:

@@ -9,7 +9,7 @@ import numpy as np
 from .arrays import Floats, Longs, Words
 from .copies import Copies, join
 from .names import shown
-from .order import causal_order
+from .order import by_process, causal_order
 from .table import NO_TIME, Rows, Table
 
 __all__ = ["AXES", "Axis", "RunData"]
@@ -27,14 +27,17 @@ class Axis:
         self.name = name
         self.x = x
         """Of each row: where it lies; from 0 up."""
-        self.rows: Longs = np.argsort(x, kind="stable")
-        self.sorted: Floats = x[self.rows]
+        rising = bool((x[1:] >= x[:-1]).all())
+        self.rows: Longs = np.arange(len(x)) if rising else np.argsort(x, kind="stable")
+        self.sorted: Floats = x if rising else x[self.rows]
         self.end = float(self.sorted[-1]) if len(x) else 0.0
         last = np.max([copies.send, copies.release, copies.receive, copies.deliver], axis=0)
         self.begins: Floats = x[copies.send]
         self.ends: Floats = np.maximum(self.begins, x[last])
         self.ends[copies.deliver < 0] = self.end
-        self.copies: Longs = np.argsort(self.begins, kind="stable")
+        rising = bool((self.begins[1:] >= self.begins[:-1]).all())
+        count = np.arange(len(copies))
+        self.copies: Longs = count if rising else np.argsort(self.begins, kind="stable")
         self._begins: Floats = self.begins[self.copies]
         starts = np.arange(0, len(copies), self.BLOCK)
         ends = self.ends[self.copies]
@@ -95,8 +98,7 @@ class RunData:
     @cached_property
     def by_process(self) -> Longs:
         """Rows by process, and by `seq` within a process."""
-        order: Longs = np.lexsort((self.rows.seq, self.rows.process))
-        return order
+        return by_process(self.rows)
 
     @cached_property
     def bounds(self) -> Longs:

@@ -102,8 +102,10 @@ class Table:
         rows = self._rows
         if len(self._numbers) > 1:
             rows = rows.take(np.arange(self._bounds[k], self._bounds[k + 1]))
-        used = np.unique(np.concatenate([rows.process, rows.origin, rows.peers]))
-        used = used[used >= 0]
+        mentioned = np.zeros(len(self.names) + 1, np.bool_)
+        for column in (rows.process, rows.origin, rows.peers):
+            mentioned[column] = True
+        used = np.flatnonzero(mentioned[:-1])  # the last entry is for -1
         ranked = sorted(used.tolist(), key=lambda n: natural(self.names[n]))
         number = np.full(len(self.names) + 1, -1, np.int32)  # the last entry is for -1
         number[ranked] = np.arange(len(ranked))

@@ -23,10 +23,10 @@ from .table import DELIVERED, RECEIVED, RELEASED, SENT
 
 __all__ = ["MOST_COPIES", "MOST_EVENTS", "View", "Window"]
 
-MOST_EVENTS = 16_000
+MOST_EVENTS = 12_000
 """Events that a window may have to be shown one by one."""
 
-MOST_COPIES = 5_000
+MOST_COPIES = 3_000
 """Messages that a window may have to be shown one by one."""
 
 _SAMPLED, _SLOWEST = 900, 300

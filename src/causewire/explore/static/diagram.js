@@ -51,7 +51,7 @@ export class Diagram {
   scene() {
     const { view } = this.app;
     const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
-    const gutter = Math.min(this.app.gutter ?? 96, width * 0.24);
+    const gutter = Math.min(Math.max(this.app.gutter ?? 96, this.step ? 150 : 0), width * (this.step ? 0.34 : 0.24));
     const fits = (height - TOP - 4) / Math.max(1, view.lanes.length);
     const lane = Math.min(Math.max(fits, width < 600 ? 16 : 18) * view.tall, Math.max(fits, 110));
     const room = Math.max(0, lane * view.lanes.length - (height - TOP - 4));

@@ -198,12 +198,12 @@ function drawArrows(c, scene, data) {
     groups[stand].push(at);
   }
   const inView = groups.reduce((sum, group) => sum + group.length, 0);
-  const heads = inView < 1500;
-  const faint = some ? 0.22 : inView > 2500 ? 0.3 : inView > 800 ? 0.5 : 0.8;
+  const heads = inView < 900;
+  const faint = some ? 0.2 : Math.min(0.8, Math.max(0.16, 260 / Math.max(1, inView)));
   const none = !scene.selection;
   drawGroup(c, groups[OUT], p.message, none ? faint : faint * 0.22, 1, heads && none);
-  drawGroup(c, groups[PAST], none ? p.message : p.past, none ? faint : Math.max(0.5, faint), 1.1, heads);
-  drawGroup(c, groups[FUTURE], p.future, Math.max(0.5, faint), 1.1, heads);
+  drawGroup(c, groups[PAST], none ? p.message : p.past, none ? faint : Math.min(0.9, faint * 1.5), 1.1, heads);
+  drawGroup(c, groups[FUTURE], p.future, Math.min(0.9, faint * 1.5), 1.1, heads);
   drawGroup(c, groups[CHOSEN], p.chosen, 1, 2.6, true);
   c.globalAlpha = 1;
   if (data.exact && inView <= 60) drawLabels(c, scene, data, groups);
@@ -253,15 +253,18 @@ function drawLabels(c, scene, data, groups) {
   c.textBaseline = "middle";
   const { palette: p } = scene;
   const taken = [];
+  const lines = scene.view.lanes.map((process) => scene.y(process));
   for (const group of [CHOSEN, PAST, FUTURE, OUT]) {
     if (group === OUT && scene.selection) continue;
     for (const [x1, y1, x2, y2, , k] of groups[group]) {
       if (Math.abs(y2 - y1) < 26 && Math.abs(x2 - x1) < 60) continue;
       const text = scene.names[data.copy_from[k]].length > 14 ? "" : `${scene.names[data.copy_from[k]]}:${data.copy_mid[k]}`;
       if (!text) continue;
-      const at = [x1 + 0.5 * (x2 - x1), y1 + 0.5 * (y2 - y1)];
       const wide = c.measureText(text).width / 2 + 4;
-      if (taken.some(([a, b, w]) => Math.abs(a - at[0]) < w + wide && Math.abs(b - at[1]) < 14)) continue;
+      const at = [0.5, 0.38, 0.62, 0.26, 0.74].map((t) => [x1 + t * (x2 - x1), y1 + t * (y2 - y1)])
+        .find(([a, b]) => lines.every((line) => Math.abs(line - b) > 12)
+          && taken.every(([c1, d, w]) => Math.abs(c1 - a) >= w + wide || Math.abs(d - b) >= 14));
+      if (!at || at[0] < scene.gutter + wide) continue;
       taken.push([...at, wide]);
       c.globalAlpha = 0.85;
       c.fillStyle = p.paper;

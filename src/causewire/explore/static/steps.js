@@ -12,7 +12,7 @@ export class StepsPanel {
     this.table = make("table", { class: "state" });
     const button = (words, label, by) => make("button", { type: "button", "aria-label": label, onclick: () => this.go(by === null ? 0 : this.row + by) }, words);
     fill(panel, make("h2", {}, "Step by step"),
-      make("div", { class: "row" }, button("⏮", "To the beginning", null), button("◀", "One row back", -1), button("▶", "One row forward", 1),
+      make("div", { class: "row" }, button("Start", "To the beginning", null), button("◀", "One row back", -1), button("▶", "One row forward", 1),
         this.play = make("button", { type: "button", onclick: () => this.toggle() }, "Play"),
         make("button", { type: "button", onclick: () => this.stop() }, "Leave")),
       this.slider, this.words,
@@ -37,7 +37,7 @@ export class StepsPanel {
       const list = (names) => names.join(", ") || "–";
       const shown = app.view.lanes.slice(0, 60);
       fill(this.table, make("caption", {}, "State of each process at this point"),
-        make("thead", {}, make("tr", {}, ...["process", "sent", "delivered", "waiting to leave", "on its way here", "held here"].map((head) => make("th", { scope: "col" }, head)))),
+        make("thead", {}, make("tr", {}, ...["process", "sent", "got", "send buffer", "on its way here", "receive buffer"].map((head) => make("th", { scope: "col" }, head)))),
         make("tbody", {}, ...shown.map((p) => {
           const s = step.state[p];
           return make("tr", { class: p === step.process ? "now" : "" }, make("th", { scope: "row" }, make("bdi", {}, app.info.processes[p])),

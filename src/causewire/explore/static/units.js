@@ -24,14 +24,14 @@ export function ticks(low, high, width, pixels, timed) {
   const power = 10 ** Math.floor(Math.log10(rough));
   let step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
   if (!timed) step = Math.max(1, step);
-  const [unit, name] = timed ? UNITS.find(([size]) => step >= size * 0.999) ?? [1, "ns"] : [1, ""];
-  // Large numbers with the unit of the step would be long: seconds with decimals read better.
-  const big = timed && Math.abs(high) / unit >= 1e5;
-  const [shownUnit, shownName] = big ? UNITS.find(([size]) => Math.abs(high) >= size) : [unit, name];
-  const decimals = Math.max(0, Math.ceil(-Math.log10(step / shownUnit) - 1e-9));
+  const largest = Math.max(Math.abs(low), Math.abs(high));
+  // The unit of the largest number, unless that would need too many decimals.
+  const [unit, name] = timed
+    ? UNITS.find(([size]) => largest >= size && step / size >= 1e-6) ?? [1, "ns"] : [1, ""];
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
   const result = [];
   for (let k = Math.ceil(low / step); k * step <= high; k += 1) {
-    const label = `${(k * step / shownUnit).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}${shownName ? ` ${shownName}` : ""}`;
+    const label = `${(k * step / unit).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}${name ? ` ${name}` : ""}`;
     result.push({ x: k * step, label });
   }
   return result;
