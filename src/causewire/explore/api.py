@@ -16,9 +16,11 @@ import numpy as np
 from ..core.errors import CausewireError
 from .dataset import Dataset, NotReadyError, RunView
 from .extract import extract
+from .faults import fault_spans
 from .latency import histogram
+from .names import shown
 from .packing import pack
-from .questions import described, event_words, related, violations
+from .questions import counterpart, described, event_words, related, violations
 from .replay import candidates, replayed
 from .state import state_at
 from .times import duration
@@ -68,6 +70,7 @@ class Api:
             "step": self._step,
             "extract": self._extract,
             "protocols": self._protocols,
+            "same": self._same,
         }
 
     def answer(self, method: str, name: str, query: Query) -> Answer:
@@ -121,8 +124,6 @@ class Api:
         run, view = self._of(query)
         data = run.data
         counts = np.diff(data.bounds)
-        faults = [k for k, kind in enumerate(data.kinds) if kind.startswith("fault_")]
-        struck = np.flatnonzero(np.isin(data.rows.kind, faults))[:500].tolist() if faults else []
         return _json(
             {
                 "name": self._dataset(query).status()["runs"][_whole(query, "run", 0)]["name"],
@@ -135,12 +136,8 @@ class Api:
                 "axis": view.axis.name,
                 "end": view.axis.end,
                 "faults": [
-                    {
-                        "x": float(view.axis.x[row]),
-                        "process": int(data.rows.process[row]),
-                        "kind": data.kinds[int(data.rows.kind[row])].removeprefix("fault_"),
-                    }
-                    for row in struck
+                    {"process": f.process, "kind": shown(f.kind), "low": f.low, "high": f.high}
+                    for f in fault_spans(data, view.axis)
                 ],
             }
         )
@@ -244,6 +241,15 @@ class Api:
             raise LookupError(f"there is no message {origin}:{number} in this run")
         copy = int(hits[0])
         return _json({"copy": copy, "x": float(view.axis.begins[copy])})
+
+    def _same(self, query: Query) -> Answer:
+        """Find the copy of another data set that is the same send to the same process."""
+        run, _ = self._of(query)
+        other = self._dataset({"d": query.get("other", "0")}).run(_whole(query, "other_run", 0))
+        copy = _whole(query, "copy", -1)
+        if not 0 <= copy < len(run.data.copies):
+            raise LookupError("there is no such message")
+        return _json({"copy": counterpart(run.data, copy, other.data)})
 
     def _step(self, query: Query) -> Answer:
         """Tell about one row of the causal order, and the state of all processes then."""

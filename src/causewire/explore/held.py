@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .causality import Causality
+from .faults import WORDS, Span
+from .names import shown
 from .run import Axis, RunData
-from .table import DELIVERED, RECEIVED, RELEASED, SENT
+from .table import RECEIVED, RELEASED
 from .times import duration
 
 __all__ = ["Cause", "Story", "story"]
@@ -44,18 +46,22 @@ class Story(NamedTuple):
     """For the picture: where it waited, from when to when, and what row ended it."""
 
 
-def story(run: RunData, axis: Axis, causality: Causality, copy: int) -> Story:
+def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], copy: int) -> Story:
     """Return what became of a copy, and what held it back, where and for how long."""
     c = run.copies
     send, release = int(c.send[copy]), int(c.release[copy])
     receive, deliver = int(c.receive[copy]), int(c.deliver[copy])
     message = run.message(send)
     source, target = run.shown[int(c.source[copy])], run.shown[int(c.target[copy])]
-    words = _Words(run, axis)
+    words = _Words(axis)
     sentences: list[str] = []
     waits: list[dict[str, Any]] = []
+    peers: set[int] = set()
 
     def wait(where: int, begin: int, end: int, cause: Cause | None, held_at: str) -> None:
+        if cause is not None:
+            first = run.rows.first
+            peers.update(run.rows.peers[first[cause.row] : first[cause.row + 1]].tolist())
         waits.append(
             {
                 "process": where,
@@ -103,18 +109,20 @@ def story(run: RunData, axis: Axis, causality: Causality, copy: int) -> Story:
         sentences.append(f"It arrived at {target}, and was still held there when the trace ended.")
     if not waits and deliver >= 0 and (release >= 0 or receive >= 0):
         sentences.append("Nothing held it back.")
-    frozen = _frozen(run, copy, send, deliver)
-    return Story(sentences + frozen, waits)
+    struck = _struck(run, axis, spans, copy, send, deliver, peers)
+    return Story(sentences + struck, waits)
 
 
 class _Words:
     """Points and lengths of an axis in words."""
 
-    def __init__(self, run: RunData, axis: Axis) -> None:
+    def __init__(self, axis: Axis) -> None:
         self._axis = axis
 
     def at(self, row: int) -> str:
-        x = float(self._axis.x[row])
+        return self.place(float(self._axis.x[row]))
+
+    def place(self, x: float) -> str:
         return duration(x) if self._axis.name == "time" else f"row {x:.0f}"
 
     def between(self, a: int, b: int) -> str:
@@ -199,22 +207,20 @@ def _lost(run: RunData, copy: int) -> str:
     )
 
 
-def _frozen(run: RunData, copy: int, begin: int, end: int) -> list[str]:
-    """Return the faults that struck one of its ends while the copy was under way."""
-    numbers = [k for k, kind in enumerate(run.kinds) if kind.startswith("fault_")]
-    if not numbers:
-        return []
-    ends = (int(run.copies.source[copy]), int(run.copies.target[copy]))
-    hits = np.flatnonzero(np.isin(run.rows.kind, numbers) & np.isin(run.rows.process, ends))
-    hits = hits[hits >= begin]
-    if end >= 0:
-        hits = hits[hits <= end]
+def _struck(
+    run: RunData, axis: Axis, spans: list[Span], copy: int, begin: int, end: int, peers: set[int]
+) -> list[str]:
+    """Return the faults that were in force at those concerned while the copy was under way."""
+    ends = {int(run.copies.source[copy]), int(run.copies.target[copy])} | peers
+    low = float(axis.x[begin])
+    high = float(axis.x[end]) if end >= 0 else axis.end
+    words = _Words(axis)
     sentences = []
-    for row in hits.tolist()[:4]:
-        kind = run.kinds[int(run.rows.kind[row])].removeprefix("fault_").replace("_", " ")
-        who = run.shown[int(run.rows.process[row])]
-        sentences.append(f"Meanwhile a fault struck {who}: {kind}.")
-    return sentences
-
-
-assert (SENT, DELIVERED) == (0, 3)
+    for span in spans:
+        if span.process not in ends or span.low > high or span.high < low:
+            continue
+        until = f"until {words.place(span.high)}" if span.end >= 0 else "until the end"
+        what = WORDS.get(span.kind, f"suffered a fault ({shown(span.kind)})")
+        who = run.shown[span.process]
+        sentences.append(f"Meanwhile {who} {what}, from {words.place(span.low)} {until}.")
+    return sentences[:4]

@@ -9,12 +9,13 @@ import numpy as np
 
 from ..check import Link, MessageId, Report, Violation
 from .causality import Causality, Hop
+from .faults import fault_spans
 from .held import story
 from .names import shown
 from .run import Axis, RunData
 from .times import duration
 
-__all__ = ["described", "event_words", "related", "violations"]
+__all__ = ["counterpart", "described", "event_words", "related", "violations"]
 
 
 def event_words(run: RunData, axis: Axis, row: int) -> str:
@@ -82,7 +83,7 @@ def described(
         "copies": [],
     }
     if copy >= 0:
-        told = story(run, axis, causality, copy)
+        told = story(run, axis, causality, fault_spans(run, axis), copy)
         result |= {
             "title": run.message(int(run.copies.send[copy])),
             "sentences": told.sentences,
@@ -165,6 +166,29 @@ def _hop(run: RunData, axis: Axis, hop: Hop) -> dict[str, Any]:
         "send": float(axis.x[hop.send]),
         "deliver": float(axis.x[hop.deliver]),
     }
+
+
+def counterpart(run: RunData, copy: int, other: RunData) -> int:
+    """Return the copy of another run that stands for the same send; -1 if there is none.
+
+    A replay numbers messages anew, so a send is known by its place among the
+    sends of its process.
+    """
+    source, target = (
+        run.processes[int(ends[copy])] for ends in (run.copies.source, run.copies.target)
+    )
+    if source not in other.processes or target not in other.processes:
+        return -1
+    mine = np.unique(run.copies.send[run.copies.source == run.copies.source[copy]])
+    theirs = np.unique(other.copies.send[other.copies.source == other.processes.index(source)])
+    place = int(np.searchsorted(mine, run.copies.send[copy]))
+    if place >= len(theirs):
+        return -1
+    hits = np.flatnonzero(
+        (other.copies.send == theirs[place])
+        & (other.copies.target == other.processes.index(target))
+    )
+    return int(hits[0]) if len(hits) else -1
 
 
 def violations(run: RunData, axis: Axis, report: Report) -> list[dict[str, Any]]:

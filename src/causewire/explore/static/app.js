@@ -217,12 +217,25 @@ class App {
       } else {
         for (const other of this.diagrams) this._unchoose(other);
         diagram.selection = chosen;
+        this._alsoIn(diagram, chosen);
         this.focus = chosen.process;
         this.selection.render(chosen, null, this.pairing);
       }
       this.tabs.show("selection");
       this.diagrams.forEach((other) => other.redraw());
     } catch (error) { this.say(error.message); }
+  }
+
+  // The same message in the other diagrams, such as a replay.
+  async _alsoIn(diagram, chosen) {
+    if (chosen.copy < 0) return;
+    for (const other of this.diagrams) {
+      if (other === diagram) continue;
+      const { copy } = await ask("same", { ...diagram.where, copy: chosen.copy, other: other.where.d, other_run: other.where.run });
+      if (copy < 0 || diagram.selection !== chosen) continue;
+      other.selection = await ask("select", { ...other.where, copy });
+      other.redraw();
+    }
   }
 
   _unchoose(diagram) {
@@ -341,12 +354,12 @@ class App {
     while (this.diagrams.length > 1) this.diagrams.pop().remove();
     byId("diagrams").classList.toggle("two", d !== null);
     fill(this.main.caption, d === null ? "" : "this run");
-    if (d === null) { this.main.redraw(); return; }
+    if (d === null) { this.view.setEnd(this.info.end, true); return; }
     const where = { d, run: 0, axis: this.where.axis };
     const info = await ask("run", where);
     const { datasets } = await ask("status");
     this._add(where, info, datasets[d].title);
-    if (info.end > this.view.end) this.view.setEnd(info.end, false);
+    this.view.setEnd(Math.max(info.end, this.info.end), true);
   }
 
   // -- controls -----------------------------------------------------------------------------

@@ -112,28 +112,26 @@ function drawLanes(c, scene) {
   }
 }
 
+// Faults in force: a band over the line of each process that they concern, named once.
 function drawFaults(c, scene) {
-  const { palette: p, x, height, gutter, width } = scene;
-  const seen = new Set();
+  const { palette: p, x, y, gutter, width, lane } = scene;
+  const half = Math.min(lane * 0.42, 16);
+  let named = "";
   for (const fault of scene.faults) {
-    const at = x(fault.x);
-    if (at < gutter || at > width) continue;
-    const key = `${Math.round(at / 12)}|${fault.kind}`;
-    if (seen.has(key)) continue;
-    seen.add(key);
-    c.strokeStyle = p.fault;
-    c.setLineDash([3, 3]);
-    c.lineWidth = 1.5;
-    c.beginPath();
-    c.moveTo(at, TOP);
-    c.lineTo(at, height);
-    c.stroke();
-    c.setLineDash([]);
+    const at = y(fault.process);
+    const from = Math.max(gutter, x(fault.low)), to = Math.min(width, x(fault.high));
+    if (at === null || to < gutter || from > width) continue;
+    c.globalAlpha = p.dark ? 0.4 : 0.22;
     c.fillStyle = p.fault;
+    c.fillRect(from, at - half, Math.max(2, to - from), 2 * half);
+    c.globalAlpha = 1;
     c.font = scene.font(11, true);
+    const words = fault.kind.replaceAll("_", " ");
+    if (`${words}${fault.low}` === named || c.measureText(words).width > to - from - 8 || lane < 26) continue;
+    named = `${words}${fault.low}`;
     c.textAlign = "left";
-    c.textBaseline = "top";
-    c.fillText(fault.kind.replaceAll("_", " "), at + 4, TOP + 2);
+    c.textBaseline = "bottom";
+    c.fillText(words, from + 4, at - half - 1);
   }
 }
 

@@ -44,7 +44,7 @@ export class Overview {
     c.fillRect(0, 0, width, height);
     if (columns) {
       const n = columns.events.length;
-      const wide = width / n;
+      const wide = (width / n) * Math.min(1, this.end / view.end);
       const most = Math.max(...columns.events, 1e-9);
       const held = Math.max(...columns.sender.map((v, k) => v + columns.receiver[k]), 1e-9);
       for (let k = 0; k < n; k += 1) {

@@ -68,7 +68,7 @@ export class ReplayPanel {
     const cost = slower >= 1 ? `${slower.toFixed(1)} times the mean latency` : `${Math.round(100 * (1 - slower))} % less mean latency`;
     fill(this.note, `Under ${name} ${after === 0 ? "nothing is overtaken" : count(after, "violation")}${before ? `, where this run has ${count(before, "violation")}` : ""}, at ${cost}.`);
     fill(this.table, make("caption", {}, "Side by side"),
-      make("thead", {}, make("tr", {}, ...["", "this run", name].map((head) => make("th", { scope: "col" }, head)))),
+      make("thead", {}, make("tr", {}, ...["measure", "this run", name].map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, ...rows.map(([head, a, b]) => make("tr", {}, make("th", { scope: "row" }, head), make("td", {}, String(a)), make("td", {}, String(b))))));
   }
 

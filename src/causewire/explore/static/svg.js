@@ -37,7 +37,7 @@ export class SvgContext {
   fillRect(x, y, w, h) { this.parts.push(`<rect x="${n(x)}" y="${n(y)}" width="${n(Math.max(0, w))}" height="${n(Math.max(0, h))}" fill="${this.fillStyle}"${this._alpha()}/>`); }
   fillText(text, x, y) {
     const anchor = { left: "start", center: "middle", right: "end" }[this.textAlign];
-    const shift = { middle: 0.35, top: 0.8 }[this.textBaseline] ?? 0;
+    const shift = { middle: 0.35, top: 0.8, bottom: -0.2 }[this.textBaseline] ?? 0;
     const [, bold, size] = /^(600 )?([\d.]+)px/.exec(this.font);
     this.parts.push(`<text x="${n(x)}" y="${n(y + shift * size)}" font-size="${size}"${bold ? ' font-weight="600"' : ""} text-anchor="${anchor}" fill="${this.fillStyle}"${this._alpha()}>${escaped(text)}</text>`);
   }

@@ -16,10 +16,11 @@ export class View extends EventTarget {
   changed() { this.dispatchEvent(new Event("change")); }
 
   setEnd(end, fit) {
+    const whole = this.low <= 0 && this.high >= this.end;
     const atEnd = this.high >= this.end * 0.999;
     const width = this.high - this.low;
     this.end = Math.max(end, 1e-9);
-    if (fit) this.fit();
+    if (fit || whole) this.fit();
     else if (atEnd) this.show(this.end - width, this.end);
     else this.changed();
   }
