@@ -38,8 +38,7 @@ demo: $(STAMP)
 	@$(BIN)/causewire demo --out out/demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --ignore=tests/pipeline
-	$(BIN)/python -m pytest -q tests/pipeline
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 test-quick: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not slow" --ignore=tests/pipeline

@@ -173,9 +173,16 @@ def connect(tmp_path: Path) -> Iterator[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several test processes, all tests that need Spark go to one of them."""
+    """With several test processes, all tests that share a session go to one of them.
+
+    Those that start a cluster or a server go together to one as well, perhaps another.
+    """
     here = Path(__file__).parent
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if here in item.path.parents and {"spark", "cluster", "connect"} & set(fixtures):
+        if here not in item.path.parents:
+            continue
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if {"cluster", "connect"} & fixtures:
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+        elif "spark" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))

@@ -12,11 +12,11 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from causewire.pipeline import session
+from causewire.pipeline import session, small
 from causewire.pipeline.check import Limits, check_paths
 from causewire.pipeline.session import parallelism
 from causewire.pipeline.sweep import read_experiment, sweep
@@ -24,17 +24,15 @@ from causewire.pipeline.sweep import read_experiment, sweep
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LIMITS = Limits(large=10_000, wide=8, share=10_000)
+LIMITS = Limits(large=10_000, wide=8, share=5_000)
 """A run of some ten thousand events is shared out as if it had millions."""
 
 
 class Stages:
-    """Watches the stages of the jobs of a session; `seen` appears in the middle of one."""
+    """Counts the tasks that fail in the jobs of a session."""
 
-    def __init__(self, spark: SparkSession, seen: Path, tasks: int = 4) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._tracker = spark.sparkContext.statusTracker()
-        self._seen = seen
-        self._tasks = tasks
         self._over = threading.Event()
         self._failed: dict[int, int] = {}
         self._thread = threading.Thread(target=self._watch)
@@ -44,11 +42,8 @@ class Stages:
         while not self._over.is_set():
             for stage in {*self._failed, *self._tracker.getActiveStageIds()}:
                 told = self._tracker.getStageInfo(stage)
-                if told is None:
-                    continue
-                self._failed[stage] = told.numFailedTasks
-                if told.numTasks >= self._tasks and told.numCompletedTasks and told.numActiveTasks:
-                    self._seen.touch()
+                if told is not None:
+                    self._failed[stage] = told.numFailedTasks
             time.sleep(0.02)
 
     def close(self) -> int:
@@ -56,6 +51,34 @@ class Stages:
         self._over.set()
         self._thread.join()
         return sum(self._failed.values())
+
+
+@contextmanager
+def gate(folder: str) -> Iterator[None]:
+    """Let the tasks of a check wait, after each left a file in `folder`, until `open` is there."""
+    ask = small.ask
+
+    def waiting(spark: SparkSession, works: Sequence[Any], job: Callable[[Any], Any]) -> list[Any]:
+        def run(work: Any) -> Any:
+            # By value: executors do not have this module.
+            import os
+            import time
+            from pathlib import Path
+
+            place = Path(folder)
+            if folder:
+                (place / str(os.getppid())).touch()
+                while not (place / "open").exists():
+                    time.sleep(0.02)
+            return job(work)
+
+        return ask(spark, works, run)
+
+    small.ask = waiting
+    try:
+        yield
+    finally:
+        small.ask = ask
 
 
 def where(spark: SparkSession) -> list[str]:
@@ -85,9 +108,10 @@ def main() -> None:
                     answer = many
                 case ["sweep", experiment, out]:
                     answer = sweep(spark, read_experiment(experiment), out).to_dict()
-                case ["check", traces, seen]:
-                    stages = Stages(spark, Path(seen))
-                    report = check_paths([traces], limits=LIMITS)
+                case ["check", traces, folder]:
+                    stages = Stages(spark)
+                    with gate(folder):
+                        report = check_paths([traces], limits=LIMITS)
                     answer = report.to_json() | {"failed tasks": stages.close()}
             print(json.dumps(answer), flush=True)
 

@@ -14,8 +14,7 @@ it, was in flight to d. Whoever looks for those with a from a *stretch* of rows,
 So a stretch is checked by a kernel that begins with its first row, as if the run did,
 and goes on beyond its last row until all of its messages have arrived: where messages
 arrive, a few rows. Different stretches find different violations, which together are
-those of the run; there is one pass, and no walk from cut to cut (as `segments.py` has,
-which in turn never looks at a row beyond its segment).
+those of the run, and there is one pass.
 
 A message that is lost is in flight to the end of the run, and so far the kernel has to
 go. But it needs clocks only for the origins of what is in flight: `narrow` leaves out
