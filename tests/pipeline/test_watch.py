@@ -27,7 +27,8 @@ from causewire.pipeline.live import (
     LiveViolation,
     LiveWindow,
 )
-from causewire.pipeline.watch import WatchSettings, watch
+from causewire.pipeline.sources.source import TraceFollower
+from causewire.pipeline.watch import WatchSettings, waiting, watch
 from causewire.trace import Event, open_writer, write_trace
 
 from ..check.random_traces import random_run
@@ -332,6 +333,50 @@ def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
     overtaken = [(v["first_origin"], v["first_mid"]) for v in found["violations"]]
     assert len(overtaken) == len(set(overtaken)) > 0
     assert set(overtaken) == {tuple(v.first) for v in wanted.examples}
+
+
+def test_once_looks_at_every_row(spark, tmp_path, capsys):
+    """Rows that would wait for what may still come are checked as well."""
+    events = timed(3, steps=60)
+    wanted = check(events, examples=10_000)
+    assert wanted.violations > 0
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    for name in {e.process for e in events}:
+        write_trace(traces / f"{name}.jsonl", [e for e in events if e.process == name])
+    assert main(["watch", str(traces), "--once", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["events"] == len(events)
+    assert told["violations"] == len(wanted.examples)
+    assert waiting(spark, traces / "_watch") == {}
+    assert main(["watch", str(traces), "--once", "--json"]) == 0  # nothing is new
+    assert json.loads(capsys.readouterr().out)["events"] == 0
+
+
+def test_rows_that_wait_are_known(spark, tmp_path):
+    events = timed(3, steps=20)
+    traces, out = tmp_path / "traces", tmp_path / "found"
+    traces.mkdir()
+    write_trace(traces / "a.parquet", events)
+    patient = WatchSettings(window_ns=20_000, late_ns=10**9, idle_ms=600_000)
+    watch(spark, traces, out, patient, once=True).query.awaitTermination()
+    assert waiting(spark, out) == {events[0].run: len(events)}
+
+
+def test_a_file_that_is_truncated_is_followed_from_its_start(tmp_path):
+    file = tmp_path / "a.jsonl"
+    events = timed(3, steps=20)
+    write_trace(file, events)
+    follower = TraceFollower("all", [str(tmp_path)])
+    first = follower.latestOffset({}, None)
+    write_trace(file, events[:5])
+    second = follower.latestOffset(first, None)
+    (partition,) = follower.partitions(first, second)
+    rows = [row for batch in follower.read(partition) for row in batch.to_pylist()]
+    assert rows[0]["reason"] == "the file has become shorter; it is read from its start"
+    assert [row["seq"] for row in rows[1:]] == [event.seq for event in events[:5]]
+    third = follower.latestOffset(second, None)
+    assert third == second
 
 
 def test_json_lines_of_violations(tmp_path):

@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--idle", default="30s", metavar="D", help="a run has ended when nothing came for this long"
     )
     add("--every", default="2s", metavar="D", help="time between two batches; default: 2s")
-    add("--once", action="store_true", help="take what is there, and end")
+    add("--once", action="store_true", help="check every row that is there, and end")
     add("--master", metavar="URL", help="local[4], spark://host:7077, sc://host; default: local[*]")
     add("--json", action="store_true", help="print one JSON object at the end")
 
@@ -92,14 +92,21 @@ def _follow(
 ) -> None:
     from ..pipeline import PipelineError, session
     from ..pipeline.errors import reason
-    from ..pipeline.watch import watch
+    from ..pipeline.watch import waiting, watch
 
     with session(args.master) as spark:
         if sys.stderr.isatty():
             print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)
         try:
             watching = watch(
-                spark, args.directory, out, settings, every=every, once=args.once, tell=tell
+                spark,
+                args.directory,
+                out,
+                settings,
+                every=every,
+                once=args.once,
+                final=args.once,
+                tell=tell,
             )
         except Exception as error:  # Py4J, gRPC and the JVM raise what they like
             raise PipelineError(f"cannot watch {args.directory}: {reason(error)}") from None
@@ -116,6 +123,11 @@ def _follow(
             if told.startswith(BrokenPipeError.__name__):  # nobody reads what we print
                 raise BrokenPipeError from None
             raise PipelineError(f"watching {args.directory} failed: {told}") from None
+        if args.once and (left := waiting(spark, out)):
+            raise PipelineError(
+                f"{sum(left.values())} rows of run {min(left)!r} that came earlier still wait for "
+                f"others: remove {out} to check everything from its beginning"
+            )
 
 
 def _said(table: str, row: dict[str, Any]) -> str:

@@ -141,11 +141,18 @@ class LiveRun:
         """What came too late for its window."""
         self._in_flight = 0
         """Copies in flight at its start."""
+        self.timed_out = False
+        """Whether the run was taken for ended once already."""
 
     @property
     def pending(self) -> int:
         """How many rows wait for their turn."""
         return sum(len(rows) for rows in self._waiting.values())
+
+    @property
+    def in_flight(self) -> int:
+        """How many copies were sent and not delivered."""
+        return self._kernel.undelivered
 
     def add(self, events: Iterable[Event]) -> list[LateRow]:
         """Take rows in; returns those that come too late."""

@@ -44,7 +44,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.state import GroupState
 
-__all__ = ["LATE", "TABLES", "VIOLATIONS", "WINDOWS", "Watching", "found", "watch"]
+__all__ = [
+    "LATE",
+    "TABLES",
+    "VIOLATIONS",
+    "WINDOWS",
+    "WatchSettings",
+    "Watching",
+    "found",
+    "waiting",
+    "watch",
+]
 
 VIOLATIONS = (
     "run string, process string, seq bigint, time_ns bigint, first_origin string, "
@@ -68,6 +78,8 @@ _TOLD = (
 )
 _COLUMNS = [part.split()[0] for part in _TOLD.split(", ")]
 _NUMBERS = ("seq", "time_ns", "lamport", "mid", "payload_bytes", "metadata_bytes")
+_PATIENCE = 20
+"""A run that has ended, with messages in flight, is forgotten after this many idle times more."""
 _NOBODY = ""
 """The run of rows that could not be understood."""
 
@@ -117,8 +129,12 @@ def events_in(rows: pd.DataFrame) -> Iterator[Event]:
 
 def _step(
     settings: WatchSettings,
+    final: bool = False,
 ) -> Callable[[Any, Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
-    """What is done for a run in a batch: its state is stored in between, as bytes."""
+    """Return what is done for a run in a batch; its state is stored in between, as bytes.
+
+    With `final`, the rows of a batch are all that there will be: nothing waits any longer.
+    """
 
     def step(key: Any, rows: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         if key[0] == _NOBODY:
@@ -132,11 +148,18 @@ def _step(
         told: list[LiveFinding] = []
         if state.hasTimedOut:  # nothing has come for a while
             told += live.advance(ended=True)
+            if live.in_flight == 0 or live.timed_out:
+                state.remove()
+            else:  # somebody may still deliver what is in flight
+                live.timed_out = True
+                state.update((pickle.dumps(live),))
+                state.setTimeoutDuration(_PATIENCE * settings.idle_ms)
         else:
+            live.timed_out = False
             told += live.add(event for part in rows for event in events_in(part))
-            told += live.advance()
+            told += live.advance(ended=final)
+            state.update((pickle.dumps(live),))
             state.setTimeoutDuration(settings.idle_ms)
-        state.update((pickle.dumps(live),))
         yield _frame(list(_rows_of(key[0], told)))
 
     return step
@@ -151,8 +174,8 @@ def _refused(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return result
 
 
-def found(rows: DataFrame, settings: WatchSettings) -> DataFrame:
-    """What there is to tell of a stream of rows of the source, shown `all`."""
+def found(rows: DataFrame, settings: WatchSettings, *, final: bool = False) -> DataFrame:
+    """Return what there is to say about a stream of rows of the source, shown `all`."""
     from pyspark.sql import functions as f
     from pyspark.sql.streaming.state import GroupStateTimeout
 
@@ -162,7 +185,7 @@ def found(rows: DataFrame, settings: WatchSettings) -> DataFrame:
         {"run": named, **{name: f.col(name).cast("string") for name in (*_NUMBERS, "row")}}
     )
     return keyed.groupBy("run").applyInPandasWithState(
-        _step(settings),
+        _step(settings, final),
         outputStructType=_TOLD,
         stateStructType="live binary",
         outputMode="append",
@@ -203,26 +226,40 @@ def watch(
     *,
     every: float = 2.0,
     once: bool = False,
+    final: bool = False,
     tell: Tell | None = None,
 ) -> Watching:
-    """Follow the traces in a directory; `tell` is told each row as it is written.
+    """Follow the traces in a directory, and write what is found to tables below another.
 
-    `every` is the time between batches in seconds. With `once`, what is there is
-    taken, and the query ends by itself; a later one goes on from there, with the
-    rows that wait for what may still come. Over Spark Connect tables are written where
-    the server is, and nobody can be told.
+    Args:
+        spark: The session. Over Spark Connect, tables are written where the server is.
+        source: The directory where nodes write.
+        out: Where the tables and the checkpoint go.
+        settings: Lengths of windows and of waiting.
+        every: Seconds between two batches.
+        once: Take what is there, and end. A later call goes on from there, with the rows
+            that wait for what may still come.
+        final: With `once`: what is there is all that there will be, so every row is
+            checked now, and none waits. `waiting` says if rows of earlier calls still do.
+        tell: Called with the name of a table and each row that is written to it.
+
+    Raises:
+        PipelineError: `tell` over Spark Connect, which has no way to call it.
     """
     if tell is not None and is_connect(spark):
         raise PipelineError("Spark Connect cannot tell what a watch finds: use another --master")
     register(spark)
     out = Path(out)
-    stream = spark.readStream.format("causewire").option("show", "all").load(os.fspath(source))
+    reader = spark.readStream.format("causewire").option("show", "all")
+    if final:
+        reader = reader.option("whole", "true")
+    stream = reader.load(os.fspath(source))
 
     def write(frame: DataFrame, batch: int) -> None:
         _write(frame, batch, out, tell)
 
     writer = (
-        found(stream, settings or WatchSettings())
+        found(stream, settings or WatchSettings(), final=final)
         .writeStream.foreachBatch(write)
         .outputMode("append")
         .option("checkpointLocation", str(out / "_checkpoint"))
@@ -246,6 +283,42 @@ def watch(
     finally:
         for key, value in before.items():
             spark.conf.set(key, value)
+
+
+def waiting(spark: SparkSession, out: str | os.PathLike[str]) -> dict[str, int]:
+    """Return how many rows of each run wait in the checkpoint of a watch, if any."""
+    checkpoint = Path(out) / "_checkpoint"
+    if not (checkpoint / "state").is_dir():
+        return {}
+    # `value` is the group's state: a struct with the bytes, and when it times out.
+    stored = spark.read.format("statestore").load(str(checkpoint)).select("key", "value")
+
+    def count(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            runs, pending = [], []
+            for row in batch.to_pylist():
+                live = _stored(row["value"])
+                if live is not None and live.pending:
+                    runs.append(next(iter(row["key"].values())))
+                    pending.append(live.pending)
+            yield pa.RecordBatch.from_pydict(
+                {"run": pa.array(runs, pa.string()), "rows": pa.array(pending, pa.int64())}
+            )
+
+    counts = stored.mapInArrow(count, "run string, rows bigint").collect()
+    return {row.run: row.rows for row in counts}
+
+
+def _stored(value: Any) -> LiveRun | None:
+    """Return the state of a run as it is found, as bytes, somewhere in a stored value."""
+    if isinstance(value, bytes):
+        state: LiveRun = pickle.loads(value)
+        return state
+    if isinstance(value, dict):
+        return next((found for item in value.values() if (found := _stored(item))), None)
+    return None
 
 
 def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ...trace import NAMES, TraceError
 from ...trace.formats.otlp import read_spans
+from ...trace.formats.rows import Refused, batches_of_rows
 from ...trace.formats.shiviz_log import read_log
 from ...trace.formats.tables import mapper, read_table
 from ...trace.formats.traces import lines_between, read_lines, read_parquet_file
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-__all__ = ["CausewireSource", "register"]
+__all__ = ["CausewireSource", "TraceFollower", "register"]
 
 _SHOWN = {"events": EVENTS, "quarantine": QUARANTINE, "all": ALL}
 _SUFFIXES = {
@@ -56,7 +58,18 @@ _SUFFIXES = {
     "otlp": (".json", ".jsonl"),
     "table": (".parquet", ".csv", ".json", ".jsonl"),
 }
-_OPTIONS = {"kind", "show", "pattern", "delimiter", "run", "runby", "columns", "path", "paths"}
+_OPTIONS = {
+    "kind",
+    "show",
+    "pattern",
+    "delimiter",
+    "run",
+    "runby",
+    "columns",
+    "path",
+    "paths",
+    "whole",
+}
 _BLOCK = 64 << 20
 """Bytes of lines that one task of a stream reads."""
 
@@ -102,7 +115,8 @@ class CausewireSource(DataSource):
         """For `spark.readStream`."""
         if self._kind != "trace":
             raise TraceError("causewire source", None, "only traces can be followed")
-        return _Follower(self._show, _paths(self._options))
+        whole = self._options.get("whole") == "true"
+        return TraceFollower(self._show, _paths(self._options), whole=whole)
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
@@ -183,14 +197,16 @@ class _Reader(DataSourceReader):
 # -- traces that are still being written ---------------------------------------------------
 
 
-class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is, for each file: how many bytes are done, and how many lines.
+class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """An offset is, for each file: how many bytes are done, how many lines, and its life.
 
-    Parquet files appear whole: they are done, or not.
+    A file that has become shorter was truncated and written anew: it begins another life,
+    and is read from its start. Parquet files appear whole: they are done, or not.
     """
 
-    def __init__(self, show: str, paths: Sequence[str]) -> None:
+    def __init__(self, show: str, paths: Sequence[str], *, whole: bool = False) -> None:
         self._show, self._paths = show, paths
+        self._block = sys.maxsize if whole else _BLOCK
         self._until: dict[str, int] | None = None
         """If what is there is all that is wanted: the sizes of the files."""
 
@@ -210,14 +226,17 @@ class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = dict(start)
         files = _files(self._paths, _SUFFIXES["trace"]) if self._until is None else self._until
         for file in files:
-            bytes_done, lines_done = start.get(file, (0, 0))
             if file.endswith(".parquet"):
-                end[file] = [1, 0]
+                end[file] = [1, 0, 0]
                 continue
-            most = _BLOCK if self._until is None else min(_BLOCK, self._until[file] - bytes_done)
-            upto, lines = _whole_lines(file, bytes_done, most)
+            bytes_done, lines_done, life = _offset(start, file)
+            size = Path(file).stat().st_size
+            if size < bytes_done:
+                bytes_done, lines_done, life = 0, 0, life + 1
+            most = self._block if self._until is None else min(size, self._until[file]) - bytes_done
+            upto, lines = _whole_lines(file, bytes_done, min(most, self._block, size - bytes_done))
             if upto > bytes_done:
-                end[file] = [upto, lines_done + lines]
+                end[file] = [upto, lines_done + lines, life]
         return end
 
     def partitions(
@@ -225,20 +244,30 @@ class _Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> list[InputPartition]:
         """A task for each file that has something new."""
         return [
-            InputPartition((file, start.get(file, [0, 0]), upto))
+            InputPartition((file, _offset(start, file), upto))
             for file, upto in sorted(end.items())
             if upto != start.get(file)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What one task reads."""
-        file, (begin, lines), (end, _) = partition.value
+        file, (begin, lines, life), (end, _, new_life) = partition.value
         if file.endswith(".parquet"):
             yield from _shown(read_parquet_file(file), self._show)
             return
+        if new_life != life:
+            begin, lines = 0, 0
+            told = Refused(file, None, "the file has become shorter; it is read from its start")
+            yield from _shown(batches_of_rows([told]), self._show)
         with Path(file).open("rb") as stream:
             batches = lines_between(file, stream, begin, end, lines + 1, to_the_end=False)
             yield from _shown(batches, self._show)
+
+
+def _offset(offsets: Mapping[str, list[int]], file: str) -> list[int]:
+    """Return how far a file was read: bytes, lines, life."""
+    found = offsets.get(file, [0, 0, 0])
+    return [*found, 0][:3]  # offsets of older checkpoints have no life
 
 
 def _whole_lines(file: str, start: int, most: int) -> tuple[int, int]:
