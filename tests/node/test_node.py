@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from causewire import protocols
 from causewire.core.endpoint import LocalProtocolError
 from causewire.node import (
     Closed,
     Config,
     DeliveryFailed,
+    Event,
     Full,
     Message,
     MessageBlocked,
@@ -32,6 +34,23 @@ def node(loop: VirtualLoop, name: str, incarnation: int = 0, **settings: Any) ->
     settings = {"peers": peers} | settings
     sock: Any = loop.network.socket(PORTS[name])
     return Node(name, sock=sock, incarnation=1000 * PORTS[name] + incarnation, **settings)
+
+
+def watch(source: Node) -> list[Event]:
+    """A list of the node's events, that grows until it closes."""
+    seen: list[Event] = []
+
+    async def collect() -> None:
+        async for event in source.events():
+            seen.append(event)  # noqa: PERF401
+
+    task = asyncio.get_running_loop().create_task(collect())
+    _watching.add(task)
+    task.add_done_callback(_watching.discard)
+    return seen
+
+
+_watching: set[asyncio.Task[None]] = set()
 
 
 async def take(source: Node, count: int) -> list[Message]:
@@ -132,13 +151,7 @@ def test_send_waits_for_room_and_for_nothing_else() -> None:
 def test_a_receipt_fails_when_the_receiver_is_gone() -> None:
     async def main(loop: VirtualLoop) -> None:
         alice = await node(loop, "alice").start()
-        events: list[Any] = []
-
-        async def watch() -> None:
-            async for event in alice.events():
-                events.append(event)  # noqa: PERF401
-
-        watching = asyncio.create_task(watch())
+        events = watch(alice)
         bob = await node(loop, "bob").start()
         await (await alice.send("bob", b"x")).delivered()
         bob._bridge.stop()  # type: ignore[union-attr]
@@ -154,7 +167,6 @@ def test_a_receipt_fails_when_the_receiver_is_gone() -> None:
         assert (await again.receive()).payload == b"welcome back"
         await alice.close()
         await again.close()
-        await watching
 
     run(main)
 
@@ -201,15 +213,9 @@ def test_blocked_names_the_culprit_also_where_nobody_talks_to_him() -> None:
         await a.send("bob", b"y")
         await b.receive()
         await b.send("alice", b"held back at bob")
-        blocked: list[MessageBlocked] = []
-
-        async def watch() -> None:
-            async for event in b.events():
-                if isinstance(event, MessageBlocked):
-                    blocked.append(event)  # noqa: PERF401
-
-        watching = asyncio.create_task(watch())
+        seen = watch(b)
         await asyncio.sleep(12)
+        blocked = [event for event in seen if isinstance(event, MessageBlocked)]
         (reason,) = b.blocked()
         assert (reason.where, reason.peer, reason.messages) == ("held", "alice", 1)
         assert str(reason) == (
@@ -221,7 +227,6 @@ def test_blocked_names_the_culprit_also_where_nobody_talks_to_him() -> None:
         assert 5 <= blocked[0].reason.seconds < 8
         for each in (a, b, c):
             await each.close(0)
-        await watching
 
     run(main)
 
@@ -229,14 +234,14 @@ def test_blocked_names_the_culprit_also_where_nobody_talks_to_him() -> None:
 def test_a_peer_that_moves_goes_on() -> None:
     async def main(loop: VirtualLoop) -> None:
         async with node(loop, "alice") as alice, node(loop, "bob") as bob:
-            events = alice.events()
+            seen = watch(alice)
             await (await alice.send("bob", b"one")).delivered()
             bob._socket.move(77)  # type: ignore[union-attr]
             await bob.send("alice", b"from elsewhere")
             await alice.receive()
             await (await alice.send("bob", b"two")).delivered()
             assert [m.payload for m in await take(bob, 2)] == [b"one", b"two"]
-            del events
+            assert PeerMoved("bob", ("127.0.0.1", 77)) in seen
 
     run(main)
 
@@ -252,13 +257,7 @@ def test_a_resolver_finds_peers_and_finds_them_again() -> None:
             node(loop, "alice", peers={}, resolver=resolver) as alice,
             node(loop, "bob", peers={}) as bob,
         ):
-            seen: list[Any] = []
-
-            async def watch() -> None:
-                async for event in alice.events():
-                    seen.append(event)  # noqa: PERF401
-
-            watching = asyncio.create_task(watch())
+            seen = watch(alice)
             await (await alice.send("bob", b"one")).delivered()
             with pytest.raises(LocalProtocolError, match="zoe"):
                 await alice.send("zoe", b"x")
@@ -271,7 +270,6 @@ def test_a_resolver_finds_peers_and_finds_them_again() -> None:
             await receipt.delivered()
             assert PeerUp("bob") in seen
             assert not any(isinstance(event, PeerMoved) for event in seen)
-            watching.cancel()
 
     run(main)
 
@@ -363,6 +361,58 @@ def test_addresses_that_are_none(place: str) -> None:
     async def main(_: VirtualLoop) -> None:
         with pytest.raises(ValueError, match=r"address|port"):
             await Node("alice", listen=place).start()
+
+    run(main)
+
+
+def test_a_wrong_argument_is_named() -> None:
+    with pytest.raises(TypeError, match="lisen"):
+        Node("alice", lisen="127.0.0.1:0")  # type: ignore[call-arg]
+
+
+def test_options_of_a_protocol_are_named_and_checked() -> None:
+    Node("alice", peers={"bob": "127.0.0.1:2"}, protocol="pak", protocol_options={"k": 9})
+    with pytest.raises(LocalProtocolError, match="csps has no option k"):
+        Node("alice", protocol_options={"k": 9})
+
+
+def test_a_protocol_value_runs_like_a_name() -> None:
+    class MyCsps(protocols.describe("csps").endpoint):  # type: ignore[misc]
+        """The same, by another name."""
+
+    mine = protocols.Protocol(name="mine", endpoint=MyCsps, tolerates_loss=True)
+
+    async def main(loop: VirtualLoop) -> None:
+        async with (
+            node(loop, "alice", protocol=mine) as alice,
+            node(loop, "bob", protocol=mine) as bob,
+        ):
+            await alice.send("bob", b"x")
+            assert (await bob.receive(5)).payload == b"x"
+
+    run(main)
+
+
+def test_a_protocol_that_cannot_travel_says_so() -> None:
+    class MyKs(protocols.describe("ks").endpoint):  # type: ignore[misc]
+        """The same, and nobody knows its packets."""
+
+    mine = protocols.Protocol(name="mine", endpoint=MyKs)
+    with pytest.raises(LocalProtocolError, match="packets"):
+        Node("alice", protocol=mine)
+
+
+def test_a_receipt_fails_when_its_node_closes() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        alice = await node(loop, "alice").start()
+        receipt = await alice.send("bob", b"nobody is there")
+        waiting = asyncio.create_task(receipt.delivered())
+        await asyncio.sleep(1)
+        await alice.close(0)
+        with pytest.raises(DeliveryFailed, match="bob"):
+            await waiting
+        with pytest.raises(DeliveryFailed, match="bob"):
+            await receipt.delivered()
 
     run(main)
 

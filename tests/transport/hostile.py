@@ -1,14 +1,15 @@
 """A peer that can seal datagrams and says anything: what the fuzzers drive.
 
 `Target` is a transport in the middle of its work, with a session whose other side is
-played by whoever fuzzes. Nothing that is put in may raise, hold memory beyond the
-limits, or be delivered twice.
+played by the fuzzer. Whatever arrives, the transport must not raise, hold memory beyond
+its limits, or deliver a message twice.
 """
 
 from __future__ import annotations
 
 from causewire.transport import TransportConfig
 from causewire.transport.heads import HEAD, SESSION
+from causewire.transport.inbound import OVERHEAD
 
 from .pair import A, Pair
 
@@ -32,8 +33,10 @@ class Target:
         for data in self.pair.out(self.pair.ann):
             self.raw(data)
             self.number += 1
-        self.delivered = len(self.bob.messages)
-        self.bob.messages.clear()
+        self.delivered: set[tuple[str, int]] = set()
+        """The messages that bob's application has taken."""
+        self.take(len(self.bob.messages))
+        assert self.delivered
 
     def raw(self, data: bytes) -> None:
         """Any datagram at all."""
@@ -51,16 +54,25 @@ class Target:
         """Time passes, and the application takes something."""
         self.pair.now += 0.3
         self.bob.timer_fired(self.pair.now)
-        for _ in range(3):
-            if self.bob.messages:
-                self.bob.messages.popleft()
+        self.take(3)
         self.bob.datagrams_to_send(self.pair.now)
 
+    def take(self, most: int) -> None:
+        """The application takes messages, none of which it has had before."""
+        for _ in range(min(most, len(self.bob.messages))):
+            source, mid, _ = self.bob.messages.popleft()
+            assert (source, mid) not in self.delivered, f"message {mid} is delivered twice"
+            self.delivered.add((source, mid))
+
     def check(self) -> None:
-        """Whatever happened, there are limits."""
+        """Whatever happened: nothing is delivered twice, and there are limits."""
+        waiting = [(message.source, message.mid) for message in self.bob.messages]
+        assert len(set(waiting)) == len(waiting)
+        assert not self.delivered.intersection(waiting)
         assert len(self.bob._peers.known) <= CONFIG.peers
         assert len(self.bob.messages) <= CONFIG.queue_messages + 2
-        assert self.bob._arrivals.waiting_bytes <= 2 * (2 * CONFIG.peer_bytes + CONFIG.message)
+        most = 2 * (CONFIG.peer_bytes + OVERHEAD * CONFIG.peer_messages) + CONFIG.message
+        assert 0 <= self.bob._arrivals.waiting_bytes <= 2 * most
         for session in self.bob._live.values():
             assert session.inbound.messages <= 2 * CONFIG.peer_messages + 130
             assert session.inbound.bytes >= 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causewire import protocols
+from causewire.core import ks, mf, pak
 from causewire.core.endpoint import LocalProtocolError, Packet, RemoteProtocolError
 from causewire.transport.codec import Codec, _put
 from causewire.transport.codec import kinds as kinds_of
@@ -45,13 +47,13 @@ def packets_of(protocol: str, seed: int, **options: object) -> list[Packet]:
             if able.multicast and choose.random() < 0.5:
                 to = others
             endpoints[me].send(to, bytes([step]))
-        for me, endpoint in endpoints.items():
-            flying += [(me, to, packet) for to, packet in endpoint.take_packets()]
+        for name, endpoint in endpoints.items():
+            flying += [(name, there, packet) for there, packet in endpoint.take_packets()]
             endpoint.take_deliveries()
         if flying:
-            source, to, packet = flying.pop(0)
+            source, target, packet = flying.pop(0)
             seen.append(packet)
-            endpoints[to].receive(source, packet)
+            endpoints[target].receive(source, packet)
         else:
             for endpoint in endpoints.values():
                 endpoint.retransmit()
@@ -86,9 +88,9 @@ def test_options_of_ks(option: str) -> None:
 
 def test_what_is_no_packet_of_a_protocol_cannot_be_written() -> None:
     with pytest.raises(TypeError, match="no packet of mf"):
-        encode("mf", kinds("ks")[0](1, frozenset({"a"}), (), b""))
+        encode("mf", ks.KsMessage(1, frozenset({"a"}), (), b""))
     with pytest.raises(TypeError):
-        encode("mf", kinds("mf")[0](1, 1.5))
+        encode("mf", mf.MfMessage(1, 1.5))
 
 
 FIELDS = st.recursive(
@@ -133,3 +135,22 @@ def test_no_well_formed_packet_does_harm(protocol: str, data: st.DataObject) -> 
 def test_nesting_has_an_end() -> None:
     with pytest.raises(MalformedError, match="deep"):
         decode("ks", b"\x00\x02\x01" + b"\x06\x01" * 2000)
+
+
+@pytest.mark.parametrize("protocol", ["pak", "pak-credit", "pak-nak"])
+def test_vectors_of_pak_take_the_bits_of_the_paper(protocol: str) -> None:
+    """n entries below k take n * ceil(log2 k) bits (Baldoni, section 1)."""
+    names = [f"p{k}" for k in range(40)]
+    endpoint: Any = protocols.create(protocol, names[0], group=names)
+    bits = (endpoint.k - 1).bit_length()
+    vector = tuple([k % endpoint.k for k in range(40)])
+    data = encode(protocol, pak.PakMessage(vector, b""))
+    kind, tag, count, width, payload = 1, 1, 1, 1, 2
+    assert len(data) == kind + tag + count + width + -(-40 * bits // 8) + payload
+    assert decode(protocol, data) == pak.PakMessage(vector, b"")
+
+
+@given(st.lists(st.integers(0, 2**62 - 1), max_size=20).map(tuple))
+def test_any_vector(vector: tuple[int, ...]) -> None:
+    packet = pak.PakMessage(vector, b"x")
+    assert decode("pak", encode("pak", packet)) == packet

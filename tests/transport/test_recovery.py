@@ -88,8 +88,9 @@ def test_a_timeout_takes_the_oldest_and_backs_off() -> None:
     for one in ones:
         r.departs(one)
     assert not r.open
-    times = []
+    times: list[float] = []
     for k in range(5):
+        assert r.deadline is not None
         times.append(r.deadline)
         assert r.expired(times[-1]) == [ones[k]]
         assert r.open  # for one

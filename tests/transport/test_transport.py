@@ -446,7 +446,7 @@ def test_a_slow_receiver_holds_back_its_sender_not_its_own_memory() -> None:
     assert pair.bob._peers.session("ann").inbound.messages == 10
     assert pair.bob._arrivals.stalled
     assert "application's queue" in str(pair.bob.blocked(pair.now)[-1])
-    taken = []
+    taken: list[bytes] = []
     while len(taken) < accepted:
         taken += payloads(pair.bob)
         pair.exchange()

@@ -1,5 +1,6 @@
 """Causal messages on datagrams, sans-IO: see `transport`."""
 
+from .acceptance import Accepted, UnknownPeer
 from .config import TransportConfig
 from .events import (
     Address,
@@ -21,7 +22,7 @@ from .observer import Observer
 from .session import Session
 from .stats import DropReason, Stats
 from .status import PeerStatus, Status
-from .transport import Accepted, Transport, UnknownPeer
+from .transport import Transport
 from .watch import Reason
 
 __all__ = [

@@ -141,11 +141,13 @@ def _put_vector(parts: list[bytes], vector: tuple[int, ...]) -> None:
     in addition to the number of entries and of bits.
     """
     bits = max(1, max(vector, default=0).bit_length())
-    packed = 0
-    for entry in reversed(vector):
-        packed = packed << bits | entry
-    size = (bits * len(vector) + 7) // 8
-    parts += (b"\x09", put(len(vector)), put(bits), packed.to_bytes(size, "little"))
+    parts += (b"\x09", put(len(vector)), put(bits))
+    for first in range(0, len(vector), 8):  # eight entries fill as many bytes as each has bits
+        some = vector[first : first + 8]
+        packed = 0
+        for entry in reversed(some):
+            packed = packed << bits | entry
+        parts.append(packed.to_bytes((bits * len(some) + 7) // 8, "little"))
 
 
 def _get_vector(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
@@ -154,11 +156,16 @@ def _get_vector(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
     if not 0 < bits <= 62:
         raise MalformedError("a vector with an impossible width")
     end = at + (bits * count + 7) // 8
-    if end > len(data) or count > len(data):
+    if end > len(data):
         raise MalformedError("cut short")
-    packed = int.from_bytes(data[at:end], "little")
     mask = (1 << bits) - 1
-    return tuple([packed >> k & mask for k in range(0, bits * count, bits)]), end
+    shifts = range(0, 8 * bits, bits)
+    entries: list[int] = []
+    for start in range(at, end, bits):
+        packed = int.from_bytes(data[start : min(start + bits, end)], "little")
+        entries += [packed >> shift & mask for shift in shifts]
+    del entries[count:]
+    return tuple(entries), end
 
 
 def _put(parts: list[bytes], value: Any) -> None:

@@ -31,12 +31,13 @@ to the protocol, and so acknowledged, when the application's queue has room.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from ..core.endpoint import LocalProtocolError, RemoteProtocolError, destinations
+from ..core.endpoint import RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol, describe
+from .acceptance import Acceptance
 from .arrivals import Arrivals
 from .carrier import Carrier, Native, group_of, is_native
 from .config import TransportConfig
@@ -56,21 +57,7 @@ from .upkeep import Upkeep
 from .varint import LARGEST, MalformedError
 from .watch import Reason, Watch, culprits, reasons
 
-__all__ = ["Accepted", "Transport", "UnknownPeer"]
-
-Accepted: TypeAlias = tuple[int, tuple[Session, ...]]
-"""The number of a message that was accepted, and the sessions with its receivers."""
-
-BURST = 64
-"""Messages that `try_send` accepts without credit before datagrams have to be sent."""
-
-
-class UnknownPeer(LocalProtocolError):  # noqa: N818 - it names a state, like asyncio.QueueEmpty
-    """A message cannot be sent because its destination is not known."""
-
-    def __init__(self, names: list[str]) -> None:
-        super().__init__(f"unknown peer: {', '.join(names)}")
-        self.names = names
+__all__ = ["Transport"]
 
 
 class Transport:
@@ -132,13 +119,23 @@ class Transport:
             emit=emit,
         )
         self._upkeep = Upkeep(self._peers, self._greeter, self.config, self.stats, emit)
+        self._acceptance = Acceptance(
+            self.me,
+            self._peers,
+            carrier=self._carrier,
+            ledger=self._ledger,
+            arrivals=self._arrivals,
+            config=self.config,
+            stats=self.stats,
+        )
+        self.try_send = self._acceptance.try_send
+        """See `Acceptance.try_send`."""
+        self.send = self._acceptance.send
+        """See `Acceptance.send`."""
+        self.room = self._acceptance.room
+        """See `Acceptance.room`."""
         self._linked = not self._carrier.forgets
         self._observer: Observer | None = None
-        self._turn = 0
-        """Calls of `datagrams_to_send` so far."""
-        self._burst = BURST
-        self._paused = False
-        """Whether `try_send` turned a message down until datagrams have been sent."""
         self._tick_at: float | None = None
         self._watch = Watch(self.config.blocked_after)
         self._watch_at: float | None = None
@@ -160,98 +157,7 @@ class Transport:
 
     @observer.setter
     def observer(self, observer: Observer | None) -> None:
-        self._observer = self._arrivals.observer = observer
-
-    # -- sending --------------------------------------------------------------
-
-    def try_send(self, to: str | Collection[str], payload: bytes) -> Accepted | None:
-        """Accept a message if that is possible at once and without harm to others.
-
-        Returns None if there is no room, or if so many messages have been accepted in this
-        turn that datagrams should be sent first. A `Room` event follows.
-
-        Raises:
-            UnknownPeer: A destination is not known.
-            TypeError: The payload is not bytes.
-            ValueError: The payload is too long.
-        """
-        if to.__class__ is str and payload.__class__ is bytes:
-            session = self._live.get(to)
-            if session is not None and session.credit:
-                size = len(payload)
-                if size <= session.credit_bytes:
-                    mid = session.send(session.alias, payload)
-                    session.credit -= 1
-                    session.credit_bytes -= size
-                    return mid, session.alone
-        return self._try_send_without_credit(to, payload)
-
-    def _try_send_without_credit(
-        self, to: str | Collection[str], payload: bytes
-    ) -> Accepted | None:
-        session = self._live.get(to) if isinstance(to, str) else None
-        used_up = session is not None and session.lent > 0
-        if self._burst <= 0 or (used_up and session.lent_in == self._turn):  # type: ignore[union-attr]
-            self._paused = True
-            return None
-        accepted = self.send(to, payload)
-        if accepted is not None:
-            self._burst -= 1
-            session = accepted[1][0] if isinstance(to, str) and accepted[1] else None
-            if session is not None and not self._linked and self._observer is None:
-                self._ledger.lend(session)
-                session.lent_in = self._turn
-        return accepted
-
-    def send(self, to: str | Collection[str], payload: bytes) -> Accepted | None:
-        """Accept a message, or return None if there is no room; a `Room` event follows then.
-
-        Raises:
-            UnknownPeer: A destination is not known.
-            TypeError: The payload is not bytes.
-            ValueError: The payload is too long.
-        """
-        names = destinations(to)
-        if payload.__class__ is not bytes:
-            payload = _as_bytes(payload)
-        size = len(payload)
-        if size > self.config.message:
-            raise ValueError(f"a message of {size} bytes, {self.config.message} are allowed")
-        known = self._peers.known
-        unknown = [name for name in names if name not in known and name != self.me.name]
-        if unknown:
-            raise UnknownPeer(unknown)
-        if not self.room(names):
-            self._peers.starved = True
-            return None
-        sessions = tuple([self._peers.session(name) for name in names if name != self.me.name])
-        aliases = [session.alias for session in sessions]
-        if len(aliases) < len(names):
-            aliases.append(self.me.name)
-        mid = self._carrier.send(aliases[0] if len(aliases) == 1 else aliases, payload)
-        self.stats.sent += 1
-        for session in sessions:
-            self._ledger.charge(session, size)
-            if self._linked:
-                session.unconfirmed.append((mid, size))
-        if self._observer is not None:
-            labels = {session.name: session.label for session in sessions}
-            self._observer.sent(mid, tuple([labels.get(n, n) for n in names]), size)
-        return mid, sessions
-
-    def room(self, to: str | Collection[str]) -> bool:
-        """Return whether there is room for a message to these processes."""
-        ledger = self._ledger
-        for name in (to,) if isinstance(to, str) else to:
-            session = self._live.get(name)
-            if session is not None:
-                if not ledger.room(session):
-                    ledger.call_in_all(self._live.values())
-                    if not ledger.room(session):
-                        return False
-            elif name == self.me.name and self._arrivals.room <= 0:
-                return False
-        return True
+        self._observer = self._arrivals.observer = self._acceptance.observer = observer
 
     # -- receiving ------------------------------------------------------------
 
@@ -455,10 +361,7 @@ class Transport:
             self._tick_at = now + self.config.tick
         if self._watch_at is None and (self._ledger.messages or self._arrivals.waiting_bytes):
             self._watch_at = now + self.config.blocked_after / 4
-        self._turn += 1
-        self._burst = BURST
-        if self._paused:
-            self._paused = False
+        if self._acceptance.next_turn():
             self._events.append(Room())
         return out
 
@@ -534,12 +437,6 @@ class Transport:
             if session.established:
                 session.control_due = session.why_due = True
                 self._peers.active[session] = None
-
-
-def _as_bytes(payload: object) -> bytes:
-    if not isinstance(payload, bytes | bytearray | memoryview):
-        raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
-    return bytes(payload)
 
 
 def _carrier(protocol: Protocol, me: str, peers: Iterable[str]) -> Carrier:
