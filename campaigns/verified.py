@@ -25,6 +25,8 @@ from typing import Any
 
 UNICAST = ("mf", "cykas", "csps", "sps", "rst", "ks")
 PERMITS = ("csps", "sps")
+RUNS_DRIVEN = ("csps", "csps-departures", "sps")
+FIFO_PROPERTIES = "--property 'FIFO order' --property duplicate --property undelivered"
 EXAMPLE_3 = "--program '0>1+2; 1>@1 2; 2>1'"
 EXAMPLE_4 = "--processes 4 --program '0>1+2+3; 1>@1 2+3; 2>@1 3; 3>'"
 PROGRAMS = "--program mf-first --program mf-second --program mf-third"
@@ -44,6 +46,12 @@ RUNS: list[tuple[tuple[str, ...], str]] = [
     (PERMITS, EXAMPLE_3),
     (PERMITS, EXAMPLE_4),
     (("mf", "cykas", "csps", "sps"), PROGRAMS),
+    (RUNS_DRIVEN, "--driver runs --messages 2"),
+    (RUNS_DRIVEN, "--driver runs --messages 5,0,1"),
+    (RUNS_DRIVEN, "--driver runs --messages 3,2,1"),
+    (RUNS_DRIVEN, "--driver runs --kind multicast --messages 2,1,0"),
+    (RUNS_DRIVEN, "--driver runs --program '0>1,2,1; 1>2,0,2; 2>0,1,0'"),
+    (("fifo",), f"--driver runs --messages 2 {FIFO_PROPERTIES}"),
     (("bss", "newtop", "pak", "pak-credit", "pak-nak"), "--messages 2"),
     (("cykas", "mf", "csps", "sps"), "--starvation"),
     (("cykas",), "--starvation --senders 1"),
