@@ -34,7 +34,6 @@ INSTEAD: dict[str, str] = {
     r"\bnever enough\b": "a sentinel below every number",
     r"\bcame of it\b|\bcomes of it\b": "the result",
     r"\bcan be had\b": "is available",
-    r"\bwhoever\b": "the process that, callers that",
     r"\bof a former incarnation\b": "stale_incarnation",
     r"\bnobody'?s business\b": "private",
     r"\bmakes no sense\b": "is malformed, is inconsistent",

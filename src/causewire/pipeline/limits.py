@@ -46,7 +46,7 @@ def choose(rows: int, processes: int, cores: int, limits: Limits) -> Shape:
     """Return the shape for a run of this size.
 
     Stretches of time are the default: a single pass, with hardly a row read twice. Blocks of
-    origins are for clocks that do not fit into one task. (`docs/pipeline.md` has the
+    origins are for clocks that do not fit into one task. (`docs/measurements/pipeline.md` has the
     measurements behind this.)
     """
     least = ceil(CLOCK_BYTES * processes**2 / limits.memory)
