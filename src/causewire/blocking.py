@@ -30,7 +30,6 @@ from .node.addresses import Place, bind, lookup_now
 from .node.base import BaseNode, Message
 from .node.receipt import BaseReceipt, Closed, Full, NodeError
 from .transport import (
-    Accepted,
     Address,
     Confirmed,
     Delivered,
@@ -48,7 +47,6 @@ DRAIN = 64
 
 LARGEST_DATAGRAM = 65536
 
-_new = tuple.__new__
 _log = logging.getLogger("causewire.blocking")
 
 
@@ -71,8 +69,9 @@ class Receipt(BaseReceipt):
         self._check()
 
 
-class Node(BaseNode):
+class Node(BaseNode[Receipt]):
     __doc__ = BaseNode.__doc__
+    _receipt = Receipt
 
     def _prepare(self) -> None:
         self._lock = threading.Lock()
@@ -180,14 +179,13 @@ class Node(BaseNode):
         with self._lock:
             if self._open and not self._closing:
                 try:
-                    accepted = self._transport.try_send(to, payload)
+                    receipt = self._transport.try_send(to, payload)
                 except UnknownPeer:
-                    accepted = None
-                if accepted is not None:
+                    receipt = None
+                if receipt is not None:
                     if self._asleep:
                         self._wake()
-                    mid, sessions = accepted
-                    return _new(Receipt, (mid, sessions, self))
+                    return receipt
         return self._send_slowly(to, payload, timeout)
 
     def _send_slowly(
@@ -199,8 +197,7 @@ class Node(BaseNode):
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
-                mid, sessions = self._send_when_room(to, payload, deadline)
-                return _new(Receipt, (mid, sessions, self))
+                return self._send_when_room(to, payload, deadline)
             except UnknownPeer as unknown:
                 names = unknown.names
             for name in names:
@@ -208,14 +205,14 @@ class Node(BaseNode):
 
     def _send_when_room(
         self, to: str | Collection[str], payload: bytes, deadline: float | None
-    ) -> Accepted:
+    ) -> Receipt:
         with self._lock:
             while True:
                 self._check_running()
-                accepted = self._transport.try_send(to, payload)
+                receipt = self._transport.try_send(to, payload)
                 self._wake()
-                if accepted is not None:
-                    return accepted
+                if receipt is not None:
+                    return receipt
                 _wait(self._room, deadline, "no room for another message")
 
     def send_nowait(self, to: str | Collection[str], payload: bytes) -> Receipt:
@@ -229,12 +226,11 @@ class Node(BaseNode):
         """
         with self._lock:
             self._check_running()
-            accepted = self._transport.send(to, payload)
-            if accepted is None:
+            receipt = self._transport.send(to, payload)
+            if receipt is None:
                 raise Full(f"no room for another message to {to}")
             self._wake()
-        mid, sessions = accepted
-        return _new(Receipt, (mid, sessions, self))
+        return receipt
 
     def _check_running(self) -> None:
         if self._failure is not None:

@@ -12,6 +12,8 @@ from causewire import protocols
 from causewire.core import csps
 from causewire.core.endpoint import RemoteProtocolError
 from causewire.core.fifo import Ack, FifoEndpoint
+from causewire.core.hybrid import Permit
+from causewire.core.run import MessageRun
 
 
 def by_peer(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
@@ -106,3 +108,30 @@ def test_acked_messages_do_not_stay(protocol: str) -> None:
             endpoint.receive("b", Ack(acked))
         peer = endpoint._peers["b"]
         assert len(peer.mids) == len(peer.payloads) <= max(2 * (sent - acked), 0)
+
+
+@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
+def test_a_sender_does_what_send_does(protocol: str) -> None:
+    for seed in range(30):
+        chance = random.Random(seed)
+        one, other = (protocols.create(protocol, me="a") for _ in range(2))
+        assert isinstance(one, FifoEndpoint)
+        assert isinstance(other, FifoEndpoint)
+        senders = {name: one.sender_to(name) for name in ("b", "c")}
+        for name, sender in senders.items():
+            assert sender(b"first") == other.send(name, b"first")
+        received = 0
+        for _ in range(60):
+            name = chance.choice(["b", "c"])
+            if chance.random() < 0.2:
+                received += 1
+                run = MessageRun([received], received - 1, [b""], protocol != "fifo")
+                for endpoint in (one, other):
+                    endpoint.receive_run("b", run)
+            if chance.random() < 0.1 and received and protocol != "fifo":
+                for endpoint in (one, other):
+                    endpoint.receive("b", Permit(received))
+            assert senders[name](b"x") == other.send(name, b"x")
+            if chance.random() < 0.3:
+                assert one.take_runs() == other.take_runs()
+            assert one == other

@@ -27,20 +27,20 @@ class Pair:
         self.ann = self.start("ann", 1001)
         self.bob = self.start("bob", 2001)
 
-    def start(self, name: str, incarnation: int, **more: Any) -> Transport:
+    def start(self, name: str, incarnation: int, **more: Any) -> Transport[Any]:
         settings: dict[str, Any] = (
             {"config": TransportConfig(local_datagram=1232)} | self.settings | more
         )
         return Transport(name, incarnation=incarnation, **settings)
 
-    def other(self, transport: Transport) -> Transport:
+    def other(self, transport: Transport[Any]) -> Transport[Any]:
         return self.bob if transport is self.ann else self.ann
 
-    def out(self, transport: Transport) -> list[bytes]:
+    def out(self, transport: Transport[Any]) -> list[bytes]:
         """What one of them sends."""
         return [data for data, _ in transport.datagrams_to_send(self.now)]
 
-    def give(self, transport: Transport, *datagrams: bytes) -> None:
+    def give(self, transport: Transport[Any], *datagrams: bytes) -> None:
         """Let one of them receive."""
         source = B if transport is self.ann else A
         for data in datagrams:
@@ -79,10 +79,11 @@ class Pair:
     def send(self, payload: bytes = b"x", to: str = "bob") -> int:
         accepted = self.ann.send(to, payload)
         assert accepted is not None
-        return accepted[0]
+        mid: int = accepted[0]
+        return mid
 
 
-def payloads(transport: Transport) -> list[bytes]:
+def payloads(transport: Transport[Any]) -> list[bytes]:
     """Take what was delivered."""
     transport.refill()
     taken = [delivery.payload for delivery in transport.messages]
@@ -90,10 +91,10 @@ def payloads(transport: Transport) -> list[bytes]:
     return taken
 
 
-_seen: WeakKeyDictionary[Transport, list[PeerEvent]] = WeakKeyDictionary()
+_seen: WeakKeyDictionary[Transport[Any], list[PeerEvent]] = WeakKeyDictionary()
 
 
-def events(transport: Transport) -> list[PeerEvent]:
+def events(transport: Transport[Any]) -> list[PeerEvent]:
     """All that a transport has reported about peers so far; a list to be cleared at will."""
     seen = _seen.setdefault(transport, [])
     while (event := transport.next_event()) is not None:

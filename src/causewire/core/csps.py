@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
@@ -155,6 +155,22 @@ class Csps(HybridEndpoint[HybridPeer]):
             self._find_tail(mid)
         self._tail.append(peer)
         return mid
+
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        if not isinstance(name, str) or not name or name == self.me:
+            return super().sender_to(name)
+        peer = self._peers.get(name) or self._peer(name)
+
+        def send(payload: Any) -> int:
+            mid = self._mid = self._mid + 1
+            peer.mids.append(mid)
+            peer.payloads.append(payload)
+            if self._missing.next != self._per:
+                self._find_tail(mid)
+            self._tail.append(peer)
+            return mid
+
+        return send
 
     def _find_tail(self, mid: int) -> None:
         """Release message `mid` and those that follow, or hold them?"""

@@ -33,7 +33,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from functools import partial
 from itertools import repeat
 from operator import lt
 from typing import Any, Generic, Self, TypeVar
@@ -170,6 +171,14 @@ class FifoEndpoint(Endpoint, Generic[P]):
         if not isinstance(source, str) or source in ("", self.me):
             raise RemoteProtocolError(f"a packet from {source!r}, which is no other process")
         return self._peer(source)
+
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        """Return a function that sends to one other process, like `send(name, payload)`.
+
+        For a driver that sends many messages to it: the function does not look the
+        process up for each of them.
+        """
+        return partial(self.send, name)
 
     def _receive_message(self, source: str, message: Packet) -> None:
         try:

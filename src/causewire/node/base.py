@@ -12,14 +12,14 @@ import secrets
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ..core.endpoint import Delivery
 from ..protocols import Protocol
 from ..transport import Address, Transport, TransportConfig
 from .addresses import Place
 from .metrics import metrics
-from .receipt import NodeError
+from .receipt import BaseReceipt, NodeError
 
 __all__ = ["BaseNode", "Message", "Resolver", "new_incarnation"]
 
@@ -29,6 +29,8 @@ Message = Delivery
 Resolver = Callable[[str], Place | Awaitable[Place | None] | None]
 """Returns the address of a process, or None if it is not known."""
 
+R = TypeVar("R", bound=BaseReceipt)
+
 _log = logging.getLogger("causewire.node")
 
 
@@ -37,7 +39,7 @@ def new_incarnation() -> int:
     return (time.time_ns() // 1_000_000) << 20 | secrets.randbits(20)
 
 
-class BaseNode:
+class BaseNode(Generic[R]):
     """A process that sends and receives messages in causal order.
 
     Args:
@@ -63,6 +65,8 @@ class BaseNode:
         LocalProtocolError: The protocol or one of its options is not known.
         ValueError: The name or the key is unsuitable.
     """
+
+    _receipt: ClassVar[type[Any]] = BaseReceipt
 
     def __init__(
         self,
@@ -94,7 +98,7 @@ class BaseNode:
             from .recorder import TraceRecorder, lives_in
 
             life += lives_in(trace, name)
-        self._transport = Transport(
+        self._transport: Transport[R] = Transport(
             name,
             incarnation=incarnation or new_incarnation(),
             protocol=protocol,
@@ -103,6 +107,8 @@ class BaseNode:
             key=key,
             config=config,
             life=life,
+            receipt=self._receipt,
+            driver=self,
         )
         if trace is not None:
             self._recorder = self._transport.observer = TraceRecorder(trace, run, name, life)

@@ -11,6 +11,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from ..transport import Address, DropReason, Transport
 
@@ -28,7 +29,7 @@ class Bridge:
     __slots__ = ("_backlog", "_notice", "_timer", "_timer_at", "due", "loop", "sock", "transport")
 
     def __init__(
-        self, transport: Transport, sock: socket.socket, notice: Callable[[], None]
+        self, transport: Transport[Any], sock: socket.socket, notice: Callable[[], None]
     ) -> None:
         self.transport = transport
         self.sock = sock

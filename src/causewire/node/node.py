@@ -15,7 +15,6 @@ from typing import Any, Self
 
 from ..core.endpoint import LocalProtocolError
 from ..transport import (
-    Accepted,
     Confirmed,
     Delivered,
     PeerEvent,
@@ -30,8 +29,6 @@ from .bridge import Bridge
 from .receipt import BaseReceipt, Closed, Full, NodeError
 
 __all__ = ["Node", "Receipt"]
-
-_new = tuple.__new__
 
 
 class Receipt(BaseReceipt):
@@ -52,11 +49,12 @@ class Receipt(BaseReceipt):
         self._check()
 
 
-class Node(BaseNode):
+class Node(BaseNode[Receipt]):
     __doc__ = BaseNode.__doc__
+    _receipt = Receipt
 
     def _prepare(self) -> None:
-        self._try_send: Callable[[str | Collection[str], bytes], Accepted | None] = self._refuse
+        self._try_send: Callable[[str | Collection[str], bytes], Receipt | None] = self._refuse
         self._bridge: Bridge | None = None
         self._readers: list[asyncio.Future[None]] = []
         self._senders: list[asyncio.Future[None]] = []
@@ -155,16 +153,15 @@ class Node(BaseNode):
             ValueError: The payload is too long.
         """
         try:
-            accepted = self._try_send(to, payload)
+            receipt = self._try_send(to, payload)
         except UnknownPeer:
-            accepted = None
-        if accepted is None:
+            receipt = None
+        if receipt is None:
             return await self._send_slowly(to, payload)
         bridge = self._bridge
         if not bridge.due:  # type: ignore[union-attr]
             bridge.soon()  # type: ignore[union-attr]
-        mid, sessions = accepted
-        return _new(Receipt, (mid, sessions, self))
+        return receipt
 
     async def _send_slowly(self, to: str | Collection[str], payload: bytes) -> Receipt:
         """Send when the address of the destination is known, and there is room."""
@@ -172,16 +169,15 @@ class Node(BaseNode):
             to = tuple(to)
         while True:
             try:
-                accepted = self._try_send(to, payload)
+                receipt = self._try_send(to, payload)
             except UnknownPeer as unknown:
                 for name in unknown.names:
                     await self._resolve(name)
                 continue
             bridge = self._running()
             bridge.soon()
-            if accepted is not None:
-                mid, sessions = accepted
-                return _new(Receipt, (mid, sessions, self))
+            if receipt is not None:
+                return receipt
             future = bridge.loop.create_future()
             self._senders.append(future)
             await future
@@ -196,19 +192,18 @@ class Node(BaseNode):
             ValueError: The payload is too long.
         """
         bridge = self._running()
-        accepted = self._transport.send(to, payload)
-        if accepted is None:
+        receipt = self._transport.send(to, payload)
+        if receipt is None:
             raise Full(f"no room for another message to {to}")
         bridge.soon()
-        mid, sessions = accepted
-        return _new(Receipt, (mid, sessions, self))
+        return receipt
 
     def _running(self) -> Bridge:
         if self._bridge is None or self._closing:
             raise Closed(f"{self.name} is not running")
         return self._bridge
 
-    def _refuse(self, to: str | Collection[str], payload: bytes) -> Accepted | None:
+    def _refuse(self, to: str | Collection[str], payload: bytes) -> Receipt | None:
         """Stand in for `Transport.try_send` while the node is not running."""
         raise Closed(f"{self.name} is not running")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.errors import CausewireError
-from ..transport import Session
+from ..transport import Accepted
 
 __all__ = ["BaseReceipt", "Closed", "DeliveryFailed", "Full", "NodeError"]
 
@@ -39,35 +37,13 @@ class DeliveryFailed(NodeError):  # noqa: N818
         return f"message {self.mid} is not known to have been delivered by {', '.join(self.names)}"
 
 
-class BaseReceipt(tuple[int, tuple[Session, ...], Any]):
-    """A message that was accepted: its number, its receivers' sessions, and its node.
-
-    A receipt costs next to nothing while nobody asks it anything.
-    """
+class BaseReceipt(Accepted):
+    """A message that was accepted; the two kinds of node add how to wait for its delivery."""
 
     __slots__ = ()
-
-    @property
-    def mid(self) -> int:
-        """The number of the message among all that this node sent."""
-        return self[0]
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Receivers that are not known to have delivered it, and may still do so."""
-        return tuple([s.name for s in self[1] if s.confirmed < self[0] and not s.over])
-
-    @property
-    def failed(self) -> tuple[str, ...]:
-        """Receivers that are gone, and are not known to have delivered it."""
-        return tuple([s.name for s in self[1] if s.confirmed < self[0] and s.over])
 
     def _check(self) -> None:
         """Raise `DeliveryFailed` unless every receiver is known to have delivered it."""
         lacking = tuple([s.name for s in self[1] if s.confirmed < self[0]])
         if lacking:
             raise DeliveryFailed(self[0], lacking)
-
-    def __repr__(self) -> str:
-        state = "failed" if self.failed else "under way" if self.missing else "delivered"
-        return f"<Receipt {self.mid}: {state}>"

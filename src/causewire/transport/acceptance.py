@@ -1,21 +1,21 @@
 """Accepting messages from the application: is there room, and for whom.
 
 `try_send` is the fast path. While a session has credit (see `ledger`), accepting a message
-takes one look-up and two subtractions. It also keeps a sender that never pauses from
-starving everybody else: without a call of `datagrams_to_send` in between, it accepts a
+takes one look-up, one comparison and two subtractions. It also keeps a sender that never
+pauses from starving everybody else: without a call of `datagrams_to_send` in between, it accepts a
 limited number of messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TypeAlias
+from collections.abc import Callable, Collection
+from typing import Any, Generic, TypeVar
 
 from ..core.endpoint import LocalProtocolError, destinations
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
-from .ledger import Ledger
+from .ledger import COST, Ledger
 from .observer import Observer
 from .peers import Identity, Peers
 from .session import Session
@@ -23,8 +23,44 @@ from .stats import Stats
 
 __all__ = ["Acceptance", "Accepted", "UnknownPeer"]
 
-Accepted: TypeAlias = tuple[int, tuple[Session, ...]]
-"""The number of a message that was accepted, and the sessions with its receivers."""
+_new = tuple.__new__
+
+
+class Accepted(tuple[int, tuple[Session, ...], Any]):
+    """A message that was accepted: its number, the sessions with its receivers, its driver.
+
+    Drivers derive their receipts from this class. It costs next to nothing while nobody asks
+    it anything.
+    """
+
+    __slots__ = ()
+
+    @property
+    def mid(self) -> int:
+        """The number of the message among all that this process sent."""
+        return self[0]
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The sessions with its receivers."""
+        return self[1]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Receivers that are not known to have delivered it, and may still do so."""
+        return tuple([s.name for s in self[1] if s.confirmed < self[0] and not s.over])
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Receivers that are gone, and are not known to have delivered it."""
+        return tuple([s.name for s in self[1] if s.confirmed < self[0] and s.over])
+
+    def __repr__(self) -> str:
+        state = "failed" if self.failed else "under way" if self.missing else "delivered"
+        return f"<{type(self).__name__} {self.mid}: {state}>"
+
+
+A = TypeVar("A", bound=Accepted)
 
 BURST = 64
 """Messages that `try_send` accepts without credit before datagrams have to be sent."""
@@ -38,7 +74,7 @@ class UnknownPeer(LocalProtocolError):  # noqa: N818 - it names a state, like as
         self.names = names
 
 
-class Acceptance:
+class Acceptance(Generic[A]):
     """Accepts messages while there is room for them."""
 
     def __init__(
@@ -51,6 +87,8 @@ class Acceptance:
         arrivals: Arrivals,
         config: TransportConfig,
         stats: Stats,
+        receipt: type[A],
+        driver: object,
     ) -> None:
         self._me = me
         self._peers = peers
@@ -61,6 +99,9 @@ class Acceptance:
         self._arrivals = arrivals
         self._config = config
         self._stats = stats
+        self._receipt = receipt
+        self._driver = driver
+        self.try_send = self._fast_path()
         self.observer: Observer | None = None
         self._turn = 0
         """Calls of `next_turn` so far."""
@@ -76,31 +117,39 @@ class Acceptance:
         self._paused = False
         return paused
 
-    def try_send(self, to: str | Collection[str], payload: bytes) -> Accepted | None:
-        """Accept a message if that is possible at once and without harm to others.
+    def _fast_path(self) -> Callable[[str | Collection[str], bytes], A | None]:
+        """Return `try_send`: a closure, since every message goes through it."""
+        session_of = self._live.get
+        without_credit = self._try_send_without_credit
+        new, receipt, driver = _new, self._receipt, self._driver
 
-        Returns None if there is no room, or if so many messages have been accepted in this
-        turn that datagrams should be sent first. A `Room` event follows.
+        def try_send(to: str | Collection[str], payload: bytes) -> A | None:
+            """Accept a message if that is possible at once and without harm to others.
 
-        Raises:
-            UnknownPeer: A destination is not known.
-            TypeError: The payload is not bytes.
-            ValueError: The payload is too long.
-        """
-        if to.__class__ is str and payload.__class__ is bytes:
-            session = self._live.get(to)
-            if session is not None and session.credit:
-                size = len(payload)
-                if size <= session.credit_bytes:
-                    mid = session.send(session.alias, payload)
+            Returns None if there is no room, or if so many messages have been accepted in
+            this turn that datagrams should be sent first. A `Room` event follows.
+
+            Raises:
+                UnknownPeer: A destination is not known.
+                TypeError: The payload is not bytes.
+                ValueError: The payload is too long.
+            """
+            try:
+                session = session_of(to)  # type: ignore[arg-type]
+            except TypeError:  # it is a list, say
+                return without_credit(to, payload)
+            if session is not None and payload.__class__ is bytes:
+                left = session.credit_left - len(payload) - COST
+                if left >= 0:
+                    mid = session.send(payload)
                     session.credit -= 1
-                    session.credit_bytes -= size
-                    return mid, session.alone
-        return self._try_send_without_credit(to, payload)
+                    session.credit_left = left
+                    return new(receipt, (mid, session.alone, driver))
+            return without_credit(to, payload)
 
-    def _try_send_without_credit(
-        self, to: str | Collection[str], payload: bytes
-    ) -> Accepted | None:
+        return try_send
+
+    def _try_send_without_credit(self, to: str | Collection[str], payload: bytes) -> A | None:
         session = self._live.get(to) if isinstance(to, str) else None
         used_up = session is not None and session.lent > 0
         if self._burst <= 0 or (used_up and session.lent_in == self._turn):  # type: ignore[union-attr]
@@ -115,7 +164,7 @@ class Acceptance:
                 session.lent_in = self._turn
         return accepted
 
-    def send(self, to: str | Collection[str], payload: bytes) -> Accepted | None:
+    def send(self, to: str | Collection[str], payload: bytes) -> A | None:
         """Accept a message, or return None if there is no room; a `Room` event follows then.
 
         Raises:
@@ -149,7 +198,7 @@ class Acceptance:
         if self.observer is not None:
             labels = {session.name: session.label for session in sessions}
             self.observer.sent(mid, tuple([labels.get(n, n) for n in names]), size)
-        return mid, sessions
+        return _new(self._receipt, (mid, sessions, self._driver))
 
     def room(self, to: str | Collection[str]) -> bool:
         """Return whether there is room for a message to these processes."""

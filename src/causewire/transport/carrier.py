@@ -35,6 +35,10 @@ class Carrier(ABC):
     """Causal send; returns the number of the message."""
 
     @abstractmethod
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        """Return a function that sends to one other process."""
+
+    @abstractmethod
     def receive(self, source: str, run: MessageRun) -> None:
         """Accept messages that come next in the chain of `source`."""
 
@@ -93,6 +97,9 @@ class Native(Carrier):
         self.endpoint: fifo.FifoEndpoint[Any] = endpoint
         self.permits = isinstance(self.endpoint, hybrid.HybridEndpoint)
         self.send = self.endpoint.send
+
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        return self.endpoint.sender_to(name)
 
     def receive(self, source: str, run: MessageRun) -> None:
         self.endpoint.receive_run(source, run)

@@ -6,8 +6,10 @@ has it.
 
 Updating four counters for each message would cost more than the rest of accepting it.
 Therefore a session is given **credit** for some messages at a time, which counts as taken.
-Accepting a message then takes from the credit of the session, two numbers, and the ledger
-is asked again when the credit is used up.
+Accepting a message then takes from the credit of the session, and the ledger is asked again
+when the credit is used up. One comparison checks both limits of the credit, messages and
+bytes: each message costs its payload and `COST`, and the credit is worth no more than `COST`
+for each message that it allows.
 """
 
 from __future__ import annotations
@@ -15,14 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .config import TransportConfig
-from .session import Session
+from .session import COST, Session
 
-__all__ = ["CHUNK", "Ledger"]
+__all__ = ["CHUNK", "COST", "Ledger"]
 
-CHUNK = 1024
+CHUNK = 2048
 """The most messages that a session is given credit for."""
-
-CHUNK_BYTES = 65536
 
 
 class Ledger:
@@ -64,11 +64,13 @@ class Ledger:
             CHUNK, config.peer_messages - session.taken, config.total_messages - self.messages
         )
         size = min(
-            CHUNK_BYTES, config.peer_bytes - session.taken_bytes, config.total_bytes - self.bytes
+            COST * messages,
+            config.peer_bytes - session.taken_bytes,
+            config.total_bytes - self.bytes,
         )
         if messages > 0 and size > 0:
             session.credit = session.lent = messages
-            session.credit_bytes = size
+            session.credit_left = size
             session.accepted += messages
             session.taken += messages
             session.taken_bytes += size
@@ -80,7 +82,7 @@ class Ledger:
         if session.lent:
             credit, size = session.credit, session.credit_bytes
             self.used += session.lent - credit
-            session.credit = session.lent = session.credit_bytes = 0
+            session.credit = session.lent = session.credit_left = 0
             session.accepted -= credit
             self.release(session, credit, size)
 

@@ -18,7 +18,8 @@ none of these protocols can continue with that: the peer is refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 from ..core import fifo
@@ -59,6 +60,9 @@ class Link(Carrier):
         mid = self.endpoint.send(to, payload)
         self._settle()
         return mid
+
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        return partial(self._send, name)
 
     def receive(self, source: str, run: MessageRun) -> None:
         self._fifo.receive_run(source, run)

@@ -198,7 +198,9 @@ class Peers:
                 alias = f"{name}\0{peer.lives + 1}"
                 self._arrivals.renamed = True
             peer.lives += 1
-            session = Session(name, alias, peer.address, self._carrier.send, self._config)
+            session = Session(
+                name, alias, peer.address, self._carrier.sender_to(alias), self._config
+            )
             peer.session = self.live[name] = self.by_alias[alias] = session
         return session
 

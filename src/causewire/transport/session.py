@@ -44,6 +44,9 @@ __all__ = ["Session"]
 _ACK_LEAST = 20
 """An ack is written where at least this many bytes are left."""
 
+COST = 64
+"""What a message costs of a credit in addition to its payload (`ledger`)."""
+
 _RESERVE = ACK_MOST + 32
 """Longer messages than a datagram less this are sent in parts, so that a part fits next to
 an ack and control frames."""
@@ -70,7 +73,7 @@ class Session:
         "confirmed",
         "control_due",
         "credit",
-        "credit_bytes",
+        "credit_left",
         "delivered",
         "established",
         "flagged",
@@ -106,7 +109,7 @@ class Session:
         name: str,
         alias: str,
         address: Address,
-        send: Callable[[str, bytes], int],
+        send: Callable[[bytes], int],
         config: TransportConfig,
     ) -> None:
         self.name = name
@@ -133,14 +136,15 @@ class Session:
         """Room taken in the ledger, unused credit included."""
         self.taken_bytes = 0
         self.credit = 0
-        """Messages that may be accepted without asking the ledger, and their bytes."""
-        self.credit_bytes = 0
+        """Messages that may be accepted without asking the ledger."""
+        self.credit_left = 0
+        """What is left of the credit, in bytes: see `ledger`."""
         self.lent = 0
         """The size of the credit when it was given."""
         self.lent_in = -1
         """The turn in which it was given."""
         self.send = send
-        """Causal send of the protocol."""
+        """Causal send to this peer."""
         self.alone = (self,)
         self.confirmed = 0
         """The last message that was delivered to the peer's application."""
@@ -207,6 +211,11 @@ class Session:
     def has_messages(self) -> int:
         """Messages that were accepted and are not known to be delivered."""
         return self.taken - self.credit
+
+    @property
+    def credit_bytes(self) -> int:
+        """Bytes of payload that were reserved for the credit and not used."""
+        return self.credit_left + COST * (self.lent - self.credit)
 
     @property
     def has_bytes(self) -> int:

@@ -32,12 +32,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic
 
 from ..core.endpoint import RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol, describe
-from .acceptance import Acceptance
+from .acceptance import A, Acceptance, Accepted
 from .arrivals import Arrivals
 from .carrier import Carrier, Native, group_of, is_native
 from .config import TransportConfig
@@ -60,7 +60,7 @@ from .watch import Reason, Watch, culprits, reasons
 __all__ = ["Transport"]
 
 
-class Transport:
+class Transport(Generic[A]):
     """The protocol of one process, and its sessions with others.
 
     Args:
@@ -72,6 +72,8 @@ class Transport:
         key: The cluster key; without one datagrams are not encrypted.
         config: Settings.
         life: How many times this process has started, for names in traces.
+        receipt: The class of what `send` and `try_send` return.
+        driver: An object of the driver, which becomes part of every receipt.
     """
 
     def __init__(
@@ -85,6 +87,8 @@ class Transport:
         key: bytes | None = None,
         config: TransportConfig | None = None,
         life: int = 1,
+        receipt: type[A] = Accepted,  # type: ignore[assignment]
+        driver: object = None,
     ) -> None:
         about = describe(protocol).with_options(**(protocol_options or {}))
         self.me = Identity(name, incarnation, about.name, life)
@@ -127,6 +131,8 @@ class Transport:
             arrivals=self._arrivals,
             config=self.config,
             stats=self.stats,
+            receipt=receipt,
+            driver=driver,
         )
         self.try_send = self._acceptance.try_send
         """See `Acceptance.try_send`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...transport import Address, PeerEvent, Transport
 
 __all__ = ["Host"]
@@ -28,7 +30,7 @@ class Host:
     )
 
     def __init__(
-        self, name: str, index: int, address: Address, transport: Transport, life: int
+        self, name: str, index: int, address: Address, transport: Transport[Any], life: int
     ) -> None:
         self.name = name
         self.index = index

@@ -16,6 +16,7 @@ from ...sim.faults import Timeline
 from ...sim.links import Links
 from ...sim.scheduler import ARRIVAL, FAULT, Scheduler
 from ...transport import (
+    Accepted,
     Address,
     Confirmed,
     Delivered,
@@ -113,7 +114,7 @@ class Wire:
 
     def _start(self, name: str, index: int, names: Sequence[str], port: int) -> Host:
         life = next(self._lives)
-        transport = Transport(
+        transport: Transport[Accepted] = Transport(
             name,
             incarnation=1000 + life,
             protocol=self.protocol,
@@ -226,7 +227,7 @@ class Wire:
         accepted = host.transport.send(to[0] if len(to) == 1 else to, payload)
         if accepted is None:
             return False
-        message.mid, message.sessions = accepted
+        message.mid, message.sessions = accepted.mid, accepted.sessions
         self.judge.sent(message, host, to, self.now)
         return True
 
