@@ -27,7 +27,7 @@ if CHROMIUM is None:
 
 pytestmark = pytest.mark.slow
 
-TABS = ("selection", "violations", "latency", "processes", "steps", "replay")
+TABS = ("selection", "violations", "latency", "waiting", "processes", "steps", "replay")
 
 
 @pytest.fixture(scope="module")

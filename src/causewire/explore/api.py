@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import CausewireError
+from .causes import waiting
 from .dataset import Dataset, NotReadyError, RunView
 from .extract import extract
 from .faults import fault_spans
+from .held import beyond
 from .latency import histogram
 from .names import shown
 from .packing import pack
@@ -66,6 +68,7 @@ class Api:
             "relate": self._relate,
             "violations": self._violations,
             "latency": self._latency,
+            "waiting": self._waiting,
             "find": self._find,
             "step": self._step,
             "extract": self._extract,
@@ -185,7 +188,11 @@ class Api:
         if copy >= len(run.data.copies):
             raise LookupError("there is no such message")
         row = -1 if copy >= 0 and "row" not in query else self._row(query, "row", run)
-        return _json(described(run.data, view.axis, run.causality, row, copy))
+        answer = described(run.data, view.axis, run.causality, row, copy)
+        if copy >= 0 and view.axis.name == "time" and run.least is not None:
+            words = beyond(float(view.parts.total[copy]), float(run.least[copy]))
+            answer["sentences"] += [words] if words else []
+        return _json(answer)
 
     def _tell(self, query: Query) -> Answer:
         """Say in a few words what an event or a message is, for a tooltip."""
@@ -220,9 +227,15 @@ class Api:
         return _json({"checked": True, "total": report.violations, "list": found})
 
     def _latency(self, query: Query) -> Answer:
-        _, view = self._of(query)
+        run, view = self._of(query)
         window = self._asked(query, view)
-        result = histogram(view.parts, view.chosen(window))
+        least = run.least if view.axis.name == "time" else None
+        result = histogram(view.parts, view.chosen(window), least)
+        return _json({**result, "axis": view.axis.name})
+
+    def _waiting(self, query: Query) -> Answer:
+        run, view = self._of(query)
+        result = waiting(view, run.causes, self._asked(query, view))
         return _json({**result, "axis": view.axis.name})
 
     def _find(self, query: Query) -> Answer:

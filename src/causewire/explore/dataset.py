@@ -12,16 +12,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..check import Report, check
 from ..core.errors import CausewireError
 from ..trace import Trace
+from .arrays import Floats
 from .causality import Causality
+from .causes import Causes, causes_of
 from .names import shown
 from .run import RunData
 from .table import Table, read
+from .unavoidable import unavoidable
 from .window import View
 
 __all__ = ["EXAMPLES", "Dataset", "NotReadyError", "RunView"]
@@ -51,6 +55,17 @@ class RunView:
         if chosen.name not in self._views:
             self._views[chosen.name] = View(self.data, chosen)
         return self._views[chosen.name]
+
+    @cached_property
+    def causes(self) -> Causes:
+        """What ended each wait."""
+        return causes_of(self.data)
+
+    @cached_property
+    def least(self) -> Floats | None:
+        """The unavoidable part of each latency, where it is known."""
+        view = self.view("time")
+        return unavoidable(self.data, view.axis, view.parts)
 
 
 @dataclass

@@ -19,7 +19,7 @@ from .run import Axis, RunData
 from .table import RECEIVED, RELEASED
 from .times import duration
 
-__all__ = ["Cause", "Story", "story"]
+__all__ = ["Cause", "Story", "beyond", "story"]
 
 _LOOK_BACK = 200
 """Rows before the end of a wait in which its cause is looked for."""
@@ -111,6 +111,18 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
         sentences.append("Nothing held it back.")
     struck = _struck(run, axis, spans, copy, send, deliver, peers)
     return Story(sentences + struck, waits)
+
+
+def beyond(took: float, least: float) -> str:
+    """Return how much of a latency causal order did not require, in a sentence."""
+    if not np.isfinite(took) or not np.isfinite(least):
+        return ""
+    if took - least < max(1.0, 0.001 * took):
+        return "No protocol could have delivered it earlier without breaking causal order."
+    return (
+        f"Causal order alone would have allowed its delivery after {duration(least)}: "
+        f"the other {duration(took - least)} are what the protocol added."
+    )
 
 
 class _Words:

@@ -37,11 +37,12 @@ def parts_of(run: RunData, axis: Axis) -> Parts:
     return Parts(done - sent, left - sent, came - left, done - came)
 
 
-def histogram(parts: Parts, chosen: Longs) -> dict[str, Any]:
+def histogram(parts: Parts, chosen: Longs, least: Floats | None = None) -> dict[str, Any]:
     """Return counts and mean parts of the latencies of some copies, in bins.
 
     The bins grow by a constant factor, because latencies spread over orders of
     magnitude; those below a thousandth of the longest share the first bin.
+    `least` is the part of each latency that no protocol could have avoided.
     """
     total = parts.total[chosen]
     fine = np.isfinite(total) & (total >= 0)
@@ -50,11 +51,11 @@ def histogram(parts: Parts, chosen: Longs) -> dict[str, Any]:
     if not len(chosen):
         return {"count": 0, "undelivered": undelivered, "edges": [], "bins": []}
     most = max(float(total.max()), 1.0)
-    least = max(most / 1000, float(np.quantile(total, 0.005)), 1e-9)
-    if least >= most / 4:
+    small = max(most / 1000, float(np.quantile(total, 0.005)), 1e-9)
+    if small >= most / 4:
         edges = np.linspace(0, most * 1.0001, _BINS // 2 + 1)
     else:
-        edges = np.geomspace(least, most * 1.0001, _BINS + 1)
+        edges = np.geomspace(small, most * 1.0001, _BINS + 1)
         edges[0] = 0.0
     where = np.clip(np.searchsorted(edges, total, "right") - 1, 0, len(edges) - 2)
     counts = np.bincount(where, minlength=len(edges) - 1)
@@ -72,4 +73,5 @@ def histogram(parts: Parts, chosen: Longs) -> dict[str, Any]:
         "p99": quantiles[1],
         "most": most,
         "parts": [float(parts[k][chosen].mean()) for k in (1, 2, 3)],
+        "unavoidable": None if least is None else float(least[chosen].mean()),
     }

@@ -1,8 +1,8 @@
 """The same run under another protocol: its sends once more, in the simulator.
 
 The workload `replay` keeps what each send depended on. The network of the
-replay is like the one seen in the trace: its latencies have the same median and
-the same spread, drawn anew for each packet.
+replay is like the one seen in the trace: latencies are drawn from the uniform,
+normal or log-normal distribution that comes closest to those seen.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .. import protocols
 from ..core.errors import CausewireError
 from ..sim import Config, simulate
 from ..trace import Event, Trace, trace_of
+from .arrays import Floats
 from .dataset import Dataset
 from .run import RunData
 from .window import View
@@ -48,16 +49,29 @@ def candidates() -> list[dict[str, str]]:
 
 
 def _network(run: RunData, view: View) -> dict[str, Any]:
-    """Return a latency like that of the network in the trace."""
+    """Return a network with latencies like those in the trace."""
     if view.axis.name != "time":
         return {}
     seen = view.parts.network[np.isfinite(view.parts.network) & (view.parts.network > 0)]
-    if len(seen) < 4:
-        return {}
-    median = float(np.median(seen))
-    low, high = np.quantile(seen, [0.16, 0.84])
-    sigma = float(np.clip(np.log(high / low) / 2, 0.0, 2.0)) if low > 0 else 0.5
-    return {"latency": {"kind": "lognormal", "median": f"{max(int(median), 1)}ns", "sigma": sigma}}
+    return {"latency": _fitted(seen)} if len(seen) >= 8 else {}
+
+
+def _fitted(seen: Floats) -> dict[str, Any]:
+    """Return the distribution that comes closest to the latencies seen, by its quantiles."""
+    shares = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    normal = np.array([-1.645, -0.674, 0.0, 0.674, 1.645])
+    quantiles = np.quantile(seen, shares)
+    low, high = np.quantile(seen, [0.005, 0.995])
+    median, mean, deviation = quantiles[2], seen.mean(), seen.std()
+    sigma = min(float(np.log(quantiles[4] / quantiles[0])) / 3.29, 10.0)
+    fits: list[tuple[Floats, dict[str, Any]]] = [
+        (low + shares * (high - low), {"kind": "uniform", "low": low, "high": high}),
+        (mean + normal * deviation, {"kind": "normal", "mean": mean, "deviation": deviation}),
+        (median * np.exp(normal * sigma), {"kind": "lognormal", "median": median, "sigma": sigma}),
+    ]
+    _, best = min(fits, key=lambda fit: float(np.abs(fit[0] / quantiles - 1).max()))
+    plain = ("kind", "sigma")
+    return {k: v if k in plain else f"{max(round(v), 1)}ns" for k, v in best.items()}
 
 
 def replayed(run: RunData, view: View, trace: Trace, name: str, protocol: str) -> Dataset:

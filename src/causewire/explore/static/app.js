@@ -16,6 +16,7 @@ import { Tabs } from "./tabs.js";
 import { count } from "./units.js";
 import { View } from "./view.js";
 import { ViolationsPanel } from "./violations.js";
+import { WaitingPanel } from "./waiting.js";
 
 const LEGEND = [
   ["send", "send"], ["deliver", "delivery"], ["sender", "held at the sender"], ["receiver", "held at the receiver"],
@@ -35,11 +36,13 @@ class App {
     this.selection = new SelectionPanel(this, this.tabs.add("selection", "Selection"));
     this.violations = new ViolationsPanel(this, this.tabs.add("violations", "Violations"));
     this.latency = new LatencyPanel(this, this.tabs.add("latency", "Latency"));
+    this.waiting = new WaitingPanel(this, this.tabs.add("waiting", "Waiting"));
     this.processes = new ProcessesPanel(this, this.tabs.add("processes", "Processes"));
     this.steps = new StepsPanel(this, this.tabs.add("steps", "Steps"));
     this.replay = new ReplayPanel(this, this.tabs.add("replay", "Replay"));
     this.tabs.changed = (name) => {
       if (name === "latency") this.latency.load();
+      if (name === "waiting") this.waiting.load();
       if (name === "steps" && !this.main.step) this.steps.go(this.main.selection?.row ?? 0);
     };
     this.overview = new Overview(byId("overview"), this.view, this);
@@ -121,6 +124,7 @@ class App {
     this.clear();
     await this._judged();
     this.latency.later();
+    this.waiting.later();
   }
 
   _gutter(names) {
@@ -403,6 +407,7 @@ class App {
     this.diagrams.forEach((diagram) => diagram.redraw());
     this.overview.draw();
     this.latency.draw();
+    this.waiting.draw();
   }
 }
 

@@ -17,7 +17,8 @@ export class LatencyPanel {
     this.range = make("p", { class: "quiet", role: "status" }, "");
     this.reset = make("button", { type: "button", onclick: () => this.filter(null, null), hidden: true }, "Show all messages");
     this.parts = make("table", { class: "cone" });
-    fill(panel, make("h2", {}, "Latency"), this.words, this.canvas, this.range, this.reset, this.parts,
+    this.explained = make("p", { class: "quiet" });
+    fill(panel, make("h2", {}, "Latency"), this.words, this.canvas, this.range, this.reset, this.parts, this.explained,
       make("p", { class: "quiet" }, "Drag across the histogram, or use the arrow keys on it, to show only messages of these latencies. The numbers are of the messages in view."));
     this.panel = panel;
     this._brush();
@@ -93,7 +94,10 @@ export class LatencyPanel {
     const total = data.parts.reduce((a, b) => a + b, 0) || 1;
     fill(this.parts, make("caption", {}, `Where the time went, on average ${this.say(data.mean)}`), make("tbody", {},
       ...[["sender", "held at the sender", 0], ["wave", "on the network", 1], ["receiver", "held at the receiver", 2]].map(([name, words, k]) =>
-        make("tr", {}, make("th", { scope: "row" }, make("i", { class: `swatch ${name}` }), words), make("td", {}, this.say(data.parts[k])), make("td", {}, `${Math.round(100 * data.parts[k] / total)} %`)))));
+        make("tr", {}, make("th", { scope: "row" }, make("i", { class: `swatch ${name}` }), words), make("td", {}, this.say(data.parts[k])), make("td", {}, `${Math.round(100 * data.parts[k] / total)} %`))),
+      data.unavoidable === null ? null
+        : make("tr", {}, make("th", { scope: "row" }, make("i", { class: "swatch none" }), "of all this, unavoidable"), make("td", {}, this.say(data.unavoidable)), make("td", {}, `${Math.round(100 * data.unavoidable / total)} %`))));
+    fill(this.explained, data.unavoidable === null ? "" : "Unavoidable is what a protocol that knows everything would take: it sends at once, and delivers as soon as everything that happened before has arrived.");
   }
 
   _x(value) {

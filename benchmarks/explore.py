@@ -1,0 +1,129 @@
+"""The explorer in a browser: time to the first picture, frames a second, memory of the page.
+
+    python benchmarks/explore.py
+    python benchmarks/explore.py --events 1000 100000
+
+For each size a trace is made and opened in headless Chromium (without a graphics card: everything
+is drawn by the processor). The first picture is counted from the start of the server, so reading
+the trace is part of it. Frames are counted while the view moves and zooms a little in each frame
+for some seconds; `script` is the time that the page's own code takes for one of them. Times depend
+on the machine and on what else runs on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from causewire.explore import explore
+from causewire.testing.synthetic import Shape, write
+
+SIZES = (1_000, 100_000, 10_000_000)
+
+_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-precise-memory-info",
+]
+
+_FRAMES = """
+(seconds) => new Promise((done) => {
+  const app = globalThis.explorer, { view, main } = app;
+  const frame = main._frame.bind(main);
+  let spent = 0, drawn = 0;
+  main._frame = () => { const t = performance.now(); frame(); spent += performance.now() - t; drawn += 1; };
+  const begun = performance.now();
+  const move = () => {
+    const now = performance.now();
+    if (now - begun > 1000 * seconds) {
+      delete main._frame;
+      done({ frames: drawn / ((now - begun) / 1000), script: spent / drawn, events: main.windows.data.events, exact: main.windows.data.exact });
+      return;
+    }
+    view.pan(0.002 * Math.sin(now / 300));
+    view.zoom(1 + 0.002 * Math.cos(now / 500));
+    requestAnimationFrame(move);
+  };
+  requestAnimationFrame(move);
+})
+"""  # noqa: E501
+
+
+def _until(page: Any, expression: str) -> None:
+    while not page.evaluate(f"Boolean({expression})"):
+        time.sleep(0.005)
+
+
+def measure(browser: Any, path: Path, seconds: float) -> dict[str, Any]:
+    """Open one trace, look at all of it and at some of it, and return what was measured."""
+    begun = time.perf_counter()
+    server = explore(path)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    tab = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = tab.new_page()
+    page.goto(server.url)
+    _until(page, "globalThis.explorer?.firstPicture")
+    first = time.perf_counter() - begun
+    _until(page, "globalThis.explorer.status?.report")
+    checked = time.perf_counter() - begun
+    whole = page.evaluate(_FRAMES, seconds)
+    page.evaluate(
+        "(() => { const v = explorer.view; v.zoom(Math.max(1, explorer.info.copies / 1000)); })()"
+    )
+    _until(page, "explorer.main.windows.data.exact && !explorer.main.windows._busy")
+    close = page.evaluate(_FRAMES, seconds)
+    memory = page.evaluate("performance.memory.usedJSHeapSize")
+    tab.close()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    return {"first": first, "checked": checked, "whole": whole, "close": close, "memory": memory}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--events", type=int, nargs="+", default=list(SIZES), metavar="N")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of moving; default: 3")
+    args = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        print("no Chromium was found", file=sys.stderr)
+        return 2
+    from playwright.sync_api import sync_playwright
+
+    print(
+        "events      first picture  checked   whole run: frames/s, script   1,000 messages   page"
+    )
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
+        for events in args.events:
+            path = Path(folder) / str(events)
+            write(path, Shape(100 if events > 1_000_000 else 20, events), 0.0001)
+            r = measure(browser, path, args.seconds)
+            whole, close = r["whole"], r["close"]
+            print(
+                f"{events:<12,}{r['first']:>8.2f} s   {r['checked']:>8.2f} s"
+                f"{whole['frames']:>12.0f}, {whole['script']:>6.2f} ms"
+                f"{close['frames']:>14.0f}, {close['script']:>6.2f} ms"
+                f"{r['memory'] / 1e6:>10.1f} MB",
+                flush=True,
+            )
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
