@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ..report import Overtaking, choose, draw
-from ..report.window import Edge, Window
+from ..report.window import Edge, TimeWindow
 from ..trace import Trace, TraceError, trace_of
 from .errors import CommandError
 from .output import count, write_file
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _note(window: Window) -> str:
+def _note(window: TimeWindow) -> str:
     """What the picture does not show."""
     notes = []
     if window.left_out:

@@ -1,10 +1,10 @@
-"""What people look at: space-time diagrams of traces.
+"""Space-time diagrams of traces, and the reports of sweeps and checks.
 
 svg = draw(open_trace("run.parquet").events())
 """
 
 from .spacetime import draw
 from .violations import Overtaking, overtakings
-from .window import Window, choose
+from .window import TimeWindow, choose
 
-__all__ = ["Overtaking", "Window", "choose", "draw", "overtakings"]
+__all__ = ["Overtaking", "TimeWindow", "choose", "draw", "overtakings"]

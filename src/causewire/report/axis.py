@@ -1,4 +1,4 @@
-"""Where events go from left to right.
+"""The horizontal axis of a space-time diagram: where events are placed.
 
 Time is drawn to scale where there is room for it. Things that happen at one
 instant at a process (a message is received, delivered, answered) would fall on
@@ -35,14 +35,14 @@ _MARKED = (
 
 
 class Tick(NamedTuple):
-    """A place on the axis, and what it is called."""
+    """A position on the axis, and its label."""
 
     x: float
     label: str
 
 
 class Axis:
-    """The places of all rows, and of moments between them."""
+    """The positions of all rows, and of moments between them."""
 
     def __init__(
         self, x: list[float], moments: list[int], places: list[float], width: float
@@ -53,7 +53,7 @@ class Axis:
         self._places = places
 
     def at(self, moment: int) -> float:
-        """The place of a moment: between the rows around it."""
+        """Return the position of a moment, between the rows around it."""
         moments, places = self._moments, self._places
         k = bisect_right(moments, moment) - 1
         if k < 0:
@@ -84,7 +84,7 @@ class Axis:
 
 
 def _thinned(ticks: Sequence[Tick], distance: float) -> list[Tick]:
-    """Without those that are too close, as the axis is stretched elsewhere."""
+    """Return the ticks without those that are too close to the one before."""
     kept: list[Tick] = []
     for tick in ticks:
         if not kept or tick.x - kept[-1].x >= distance:
@@ -93,7 +93,7 @@ def _thinned(ticks: Sequence[Tick], distance: float) -> list[Tick]:
 
 
 def _step(least: float) -> int:
-    """The next of 1, 2, 5, 10, 20, 50, ..."""
+    """Return the next larger of 1, 2, 5, 10, 20, 50, ..."""
     power = 1
     while True:
         for digit in (1, 2, 5):
@@ -103,7 +103,7 @@ def _step(least: float) -> int:
 
 
 def _steps(least: int) -> list[int]:
-    """Steps that are worth a try, from this one on."""
+    """Yield candidates for the distance of ticks, from this one upward."""
     steps = [least]
     while len(steps) < 3:
         steps.append(_step(steps[-1] + 1))
@@ -111,7 +111,7 @@ def _steps(least: int) -> list[int]:
 
 
 def _decimal(value: int, unit: int) -> str:
-    """A number of units, exact, without needless digits."""
+    """Return a number of units as exact text without superfluous digits."""
     sign = "-" if value < 0 else ""
     whole, rest = divmod(abs(value), unit)
     if not rest:
@@ -121,7 +121,7 @@ def _decimal(value: int, unit: int) -> str:
 
 
 def readable(ns: int) -> str:
-    """A length of time in the unit that suits it, with four digits at most."""
+    """Return a duration in a suitable unit, with at most four digits."""
     if not ns:
         return "0"
     for size, name in _UNITS:
@@ -133,7 +133,7 @@ def readable(ns: int) -> str:
 
 
 def place(picture: Picture, *, to_scale: bool, width: float, gap: float) -> Axis:
-    """Give every row its place, within `width` if that is possible at all."""
+    """Return an axis on which every row has its position, within `width` if possible."""
     times = picture.times()
     if times is not None and not to_scale and any(times[a] > times[b] for a, b in picture.links()):
         times = None  # clocks disagree, and only the order is asked for
@@ -157,7 +157,7 @@ def place(picture: Picture, *, to_scale: bool, width: float, gap: float) -> Axis
 
 
 class _Layout:
-    """The rows of a picture, ready to be placed at one scale after another."""
+    """The rows of a picture, prepared to be placed at different scales."""
 
     def __init__(self, picture: Picture, keys: Sequence[int], gap: float) -> None:
         self._gap = gap

@@ -27,7 +27,7 @@ DRAWN = 5
 
 
 class CheckReport(NamedTuple):
-    """What was written."""
+    """What a report of a check contains."""
 
     page: Path
     ordered: bool
@@ -36,7 +36,7 @@ class CheckReport(NamedTuple):
 
 
 def overtaking(violation: Violation) -> Overtaking:
-    """A violation as the diagrams know it."""
+    """Return a violation in the form that diagrams take."""
     chain = tuple((link.message.origin, link.message.mid) for link in violation.chain)
     first = (violation.first.origin, violation.first.mid)
     second = (violation.second.origin, violation.second.mid)
@@ -46,7 +46,17 @@ def overtaking(violation: Violation) -> Overtaking:
 def report_check(
     trace: Trace, found: Report, out: Path, runs: Sequence[Mapping[str, Any]] = ()
 ) -> CheckReport:
-    """Write the report of a check of `trace`; `runs` are rows of `pipeline.metrics.runs`."""
+    """Write the report of a check, and return what it contains.
+
+    Args:
+        trace: The trace that was checked.
+        found: The result of the check.
+        out: The directory of the report. It appears when the report is complete.
+        runs: Rows of `pipeline.metrics.runs`, if there are any.
+
+    Raises:
+        ReportError: The directory cannot be written, or is not a report.
+    """
     with whole(out) as place:
         sections = [_verdict(found)]
         _write_csv(place / "counts.csv", ("what", "number"), _counts(found))

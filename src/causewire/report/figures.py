@@ -51,7 +51,7 @@ _PROTOCOLS = (
 
 
 def write_figure(plan: FigurePlan, points: Sequence[Point], folder: Path) -> None:
-    """Write NAME.png, NAME.svg and NAME.csv."""
+    """Write a figure as NAME.png and NAME.svg, and its numbers as NAME.csv."""
     with mpl.rc_context(STYLE):
         figure = draw_figure(plan, points)
         figure.savefig(folder / f"{plan.name}.png", dpi=200, metadata={"Software": None})
@@ -73,7 +73,7 @@ def _short(number: float | None) -> str:
 
 
 def draw_figure(plan: FigurePlan, points: Sequence[Point]) -> Figure:
-    """The figure as matplotlib has it."""
+    """Return the figure as a matplotlib object."""
     panels: list[Any] = list(dict.fromkeys(p.panel for p in points))
     if not any(isinstance(panel, str) for panel in panels):
         panels.sort(key=lambda panel: panel or 0)
@@ -152,7 +152,7 @@ def _draw_panel(
 
 
 def _limits(plan: FigurePlan, axis: Axes) -> None:
-    """From zero, unless what matters is how far from 1 something is."""
+    """Set the limits of the axis: from zero, unless the figure shows ratios around 1."""
     low, high = axis.get_ylim()
     if plan.y_scale == "linear" and not plan.over:
         axis.set_ylim(-0.02 * high, high)

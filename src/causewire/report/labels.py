@@ -1,4 +1,4 @@
-"""Room for things: labels that do not collide, and bars side by side."""
+"""Placement of labels that do not overlap, and of bars next to each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SPACE = 4.0
 
 
 class Room:
-    """Where labels are already: first come, first served."""
+    """The space that labels take so far; a label is placed where no earlier one is."""
 
     def __init__(self, begin: float, end: float) -> None:
         self._begin = begin
@@ -22,9 +22,10 @@ class Room:
     def claim(
         self, x: float, width: float, height: float, baseline: Callable[[float], float]
     ) -> tuple[float, float] | None:
-        """Where to centre a label that belongs at `x`, and on which line to write it.
+        """Return the centre and the baseline of a label that belongs at `x`.
 
-        `baseline` tells that line for each centre. None if there is no room nearby.
+        `baseline` gives the baseline for a centre. Returns None if there is no room
+        nearby.
         """
         half = width / 2
         least, most = self._begin + half, self._end - half
@@ -43,7 +44,7 @@ def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float,
 
 
 def lanes(bars: Sequence[tuple[float, float]], most: int) -> list[int]:
-    """A lane for each bar, so that bars of a lane do not overlap.
+    """Return a lane for each bar, so that bars in one lane do not overlap.
 
     If more than `most` are needed, the rest share the last.
     """

@@ -82,14 +82,14 @@ _ENTRIES: tuple[tuple[str, str, Sample], ...] = (
 
 
 class Legend:
-    """Entries with their places, in lines."""
+    """The entries of a legend with their positions."""
 
     def __init__(self, entries: list[tuple[float, float, str, Sample]], height: float) -> None:
         self._entries = entries
         self.height = height
 
     def draw(self, svg: Svg, x: float, y: float) -> None:
-        """Put it there; `y` is the middle of the first line."""
+        """Draw the legend; `y` is the middle of the first line."""
         svg.open("g", {"class": "legend"})
         for dx, dy, text, sample in self._entries:
             sample(svg, x + dx, y + dy)
@@ -100,7 +100,7 @@ class Legend:
 
 
 def legend(present: Collection[str], width: float) -> Legend:
-    """A legend for these things, in lines of that width."""
+    """Return a legend for these kinds of marks, in lines of that width."""
     entries = []
     x = y = 0.0
     for name, text, sample in _ENTRIES:

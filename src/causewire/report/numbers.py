@@ -47,6 +47,7 @@ class Point(NamedTuple):
 
 
 def estimate(values: Sequence[float]) -> Estimate:
+    """Return the mean of values from different seeds, and its error."""
     n = len(values)
     mean = math.fsum(values) / n
     error = None
@@ -58,7 +59,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def select(rows: Iterable[Row], grid: Sequence[str], where: Mapping[str, Any]) -> list[Row]:
-    """The rows of these grids (all, if none is named) of which all conditions hold."""
+    """Return the rows of these grids (of all, if none is named) that meet all conditions."""
     return [row for row in rows if (not grid or row["grid"] in grid) and _holds(row, where)]
 
 
@@ -70,7 +71,7 @@ def _holds(row: Row, where: Mapping[str, Any]) -> bool:
 
 
 def points(plan: FigurePlan, rows: Sequence[Row]) -> list[Point]:
-    """The points of a figure, in the order of their first runs; x ascending within a series.
+    """Return the points of a figure, in the order of their first runs, x ascending.
 
     Runs that failed have no y, and are left out.
     """
@@ -100,7 +101,7 @@ def points(plan: FigurePlan, rows: Sequence[Row]) -> list[Point]:
 
 
 def _ratios(plan: FigurePlan, rows: Sequence[Row]) -> list[tuple[Row, float]]:
-    """Each run with how much less than its base it takes."""
+    """Return each run with the ratio of its base to it."""
 
     def key(row: Row) -> tuple[Any, ...]:
         # A series is told apart by the very columns in which it differs from its base.
@@ -122,7 +123,7 @@ def _ratios(plan: FigurePlan, rows: Sequence[Row]) -> list[tuple[Row, float]]:
 
 
 def _only_seeds(rows: Sequence[Row], what: str) -> None:
-    """Refuse to average runs that differ in more than their seeds."""
+    """Raise `ReportError` if runs to be averaged differ in more than their seeds."""
     if len({row["seed"] for row in rows}) == len(rows):
         return
     configs = [dict(_leaves(json.loads(row["config"]))) for row in rows]
@@ -144,7 +145,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def table_rows(plan: TablePlan, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """The rows of a table: the values that name them, then an `Estimate` (or None) each."""
+    """Return the rows of a table: their names, then an `Estimate` or None for each column."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in select(rows, plan.grid, plan.where):
         groups.setdefault(tuple(row[name] for name in plan.rows), []).append(row)

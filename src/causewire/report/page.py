@@ -1,4 +1,4 @@
-"""The page that shows everything together: one plain file, no script, nothing fetched."""
+"""The HTML page of a report: one file without scripts that loads nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ td.number { white-space: nowrap; }
 
 @contextmanager
 def whole(out: Path) -> Iterator[Path]:
-    """A directory to write a report to; it takes its name, and an old one's place, at the end."""
+    """Yield a directory to write a report to; at the end it replaces `out`.
+
+    Raises:
+        ReportError: `out` exists and is not a report, or cannot be written.
+    """
     if out.exists() and not (out / "index.html").is_file():
         raise ReportError(f"{out} exists, and is not a report")
     place = out.with_name(f".{out.name}.partial")
@@ -52,14 +56,14 @@ def whole(out: Path) -> Iterator[Path]:
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """Text, in paragraphs where it has empty lines."""
+    """Return text as HTML, with a paragraph for each part between empty lines."""
     attribute = f' class="{kind}"' if kind else ""
     parts = [part.strip() for part in text.strip().split("\n\n")]
     return "\n".join(f"<p{attribute}>{escape(part)}</p>" for part in parts if part)
 
 
 def picture(name: str, alternative: str, caption: str) -> str:
-    """A figure, with links to its other forms and to its numbers."""
+    """Return a figure as HTML, with links to its other formats and to its numbers."""
     links = ", ".join(
         f'<a href="{name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv")
     )
@@ -70,11 +74,12 @@ def picture(name: str, alternative: str, caption: str) -> str:
 
 
 def section(title: str, *parts: str) -> str:
+    """Return a section with a heading as HTML."""
     return "\n".join([f"<h2>{escape(title)}</h2>", *(part for part in parts if part)])
 
 
 def page(title: str, sections: Sequence[str]) -> str:
-    """The whole page."""
+    """Return the whole page as HTML."""
     return "\n".join(
         [
             "<!DOCTYPE html>",

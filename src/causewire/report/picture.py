@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event
 
-__all__ = ["Arrow", "Bar", "Fault", "Message", "Picture", "message_of", "natural"]
+__all__ = ["Arrow", "Bar", "Fault", "MessageKey", "Picture", "message_of", "natural"]
 
-Message = tuple[str, int]
+MessageKey = tuple[str, int]
 """A message: who sent it, and its number there."""
 
 MARKS = (SEND, RELEASE, RECEIVE, DELIVER)
@@ -45,7 +45,7 @@ class Arrow(NamedTuple):
     target: str
     leaves: int | None
     comes: int | None
-    message: Message | None
+    message: MessageKey | None
     again: bool = False
     """A repetition: sent once more by its sender, or doubled by the network."""
     lost: bool = False
@@ -59,7 +59,7 @@ class Bar(NamedTuple):
     process: str
     begin: int | None
     end: int | None
-    message: Message | None
+    message: MessageKey | None
 
 
 class Fault(NamedTuple):
@@ -83,7 +83,7 @@ class Picture:
 
     @classmethod
     def of(cls, events: Iterable[Event], processes: Sequence[str] | None = None) -> Picture:
-        """The picture of these rows, for these processes in this order, or for all."""
+        """Return the picture of rows, for these processes in this order, or for all."""
         everything = list(events)
         if processes is None:
             processes = sorted({event.process for event in everything}, key=natural)
@@ -103,7 +103,7 @@ class Picture:
         return picture
 
     def links(self) -> list[tuple[int, int]]:
-        """Pairs of rows, the departure and the arrival of a packet."""
+        """Yield pairs of rows: the departure and the arrival of a packet."""
         return [
             (arrow.leaves, arrow.comes)
             for arrow in self.arrows
@@ -111,7 +111,7 @@ class Picture:
         ]
 
     def times(self) -> list[int] | None:
-        """When each row happened, never falling along a process; None if rows lack it."""
+        """Return the time of each row, ascending along a process, or None if rows lack times."""
         return _steady_times(self.rows)
 
     # -- arrows ----------------------------------------------------------------
@@ -120,7 +120,7 @@ class Picture:
         kinds = {row.kind for row in self.rows}
         leaves = _LEAVES if RELEASE in kinds else {**_LEAVES, SEND: "message"}
         comes = _COMES if RECEIVE in kinds else {**_COMES, DELIVER: "message"}
-        ways: dict[tuple[str, str, str, Message | None], _Way] = {}
+        ways: dict[tuple[str, str, str, MessageKey | None], _Way] = {}
         for index, row in enumerate(self.rows):
             message = message_of(row)
             if row.kind in leaves:
@@ -151,11 +151,11 @@ class Picture:
 
     def _find_bars(self) -> None:
         kinds = {row.kind for row in self.rows}
-        sent: dict[Message, int] = {}
-        released: dict[Message, int] = {}
-        left: dict[Message, set[str]] = {}
-        arrived: dict[tuple[str, Message], int] = {}
-        jobs: dict[tuple[str, Message | None], int] = {}
+        sent: dict[MessageKey, int] = {}
+        released: dict[MessageKey, int] = {}
+        left: dict[MessageKey, set[str]] = {}
+        arrived: dict[tuple[str, MessageKey], int] = {}
+        jobs: dict[tuple[str, MessageKey | None], int] = {}
         bars: list[Bar] = []
         for index, row in enumerate(self.rows):
             message = message_of(row)
@@ -191,7 +191,7 @@ class Picture:
 
 
 class _Way:
-    """What travelled between two processes about one message, or about nothing."""
+    """The packets between two processes about one message, or about none."""
 
     def __init__(self) -> None:
         self.leaving: list[int] = []
@@ -203,7 +203,7 @@ class _Way:
         self.lost.append(False)
 
     def drop(self) -> None:
-        """The last departure that is not known to be lost, is."""
+        """Mark the last departure that is not yet known to be lost as lost."""
         for k in reversed(range(len(self.lost))):
             if not self.lost[k]:
                 self.lost[k] = True
@@ -213,7 +213,7 @@ class _Way:
         self.coming.append(index)
 
     def pairs(self, rows: Sequence[Event]) -> list[tuple[int | None, int | None, bool, bool]]:
-        """Departures with their arrivals: in order, and doubles with the last departure."""
+        """Yield departures with their arrivals, in order; extra arrivals go to the last one."""
         free = [i for i, lost in zip(self.leaving, self.lost, strict=True) if not lost]
         repeated = {i for i in self.leaving if rows[i].kind == "retransmit"}
         result: list[tuple[int | None, int | None, bool, bool]] = [
@@ -236,8 +236,8 @@ class _Way:
         return result
 
 
-def message_of(row: Event) -> Message | None:
-    """The message that a row is about, if any."""
+def message_of(row: Event) -> MessageKey | None:
+    """Return the message that a row is about, or None."""
     return None if row.origin is None or row.mid is None else (row.origin, row.mid)
 
 
@@ -255,7 +255,7 @@ def _faults(events: Iterable[Event]) -> list[Fault]:
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """A key by which p2 comes before p10."""
+    """Return a sort key by which p2 comes before p10."""
     parts: list[tuple[int, int, str]] = []
     digits = ""
     for c in [*name, ""]:
@@ -271,7 +271,7 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _sort_of_drop(row: Event) -> str:
-    """What kind of packet was lost: the row says it by what it is about."""
+    """Return the kind of a packet that was lost, which follows from the message in its row."""
     if row.payload_bytes is not None:
         return "message"
     if row.origin is None:
@@ -297,7 +297,7 @@ def _bar_first(bar: Bar) -> tuple[int, int]:
 
 
 def _steady_times(rows: Sequence[Event]) -> list[int] | None:
-    """Times that never fall along a process (a clock may have been set back)."""
+    """Return times that never decrease along a process (a clock may have been set back)."""
     latest: dict[str, int] = {}
     times = []
     for row in rows:
@@ -310,8 +310,8 @@ def _steady_times(rows: Sequence[Event]) -> list[int] | None:
 
 
 def _causes(rows: Sequence[Event]) -> list[list[int]]:
-    """For each row, given by process and seq: the rows that must come before it."""
-    sends: dict[Message, int] = {}
+    """Return, for each row (by process and seq), the rows that must come before it."""
+    sends: dict[MessageKey, int] = {}
     for index, row in enumerate(rows):
         message = message_of(row)
         if row.kind == SEND and message is not None:
@@ -331,7 +331,7 @@ def _causes(rows: Sequence[Event]) -> list[list[int]]:
 def _causal_order(
     rows: Sequence[Event], before: Sequence[Sequence[int]], times: Sequence[int] | None
 ) -> list[int]:
-    """Indexes in an order that respects all causes, and times where they agree."""
+    """Return the indexes of rows in causal order, and by time where that does not contradict."""
 
     def key(index: int) -> tuple[int, int, int]:
         row = rows[index]

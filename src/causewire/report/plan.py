@@ -1,4 +1,4 @@
-"""What a report is to show: figures and tables, as data.
+"""The figures and tables of a report, as data.
 
 An experiment file says it in its own terms, the columns of the table of runs:
 
@@ -37,7 +37,7 @@ __all__ = ["Cell", "FigurePlan", "ReportError", "TablePlan"]
 
 
 class ReportError(CausewireError):
-    """What cannot be reported, in one line."""
+    """A report cannot be written; the message is one line that says why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
@@ -48,7 +48,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """Read from a table of the file, with every key known and of its type."""
+    """Part of an experiment file, with every key known and of the right type."""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], what: str) -> Self:
@@ -132,7 +132,7 @@ class FigurePlan(_Plan):
                 raise ReportError(f"figure {self.name}: a scale is linear or log, not {scale!r}")
 
     def columns(self) -> list[str]:
-        """The columns of the table of runs that it looks at."""
+        """Return the columns of the table of runs that are needed."""
         names = [self.x, self.y, *self.series, *self.apart, *self.where, *self.over]
         if self.panels:
             names.append(self.panels)

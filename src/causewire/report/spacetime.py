@@ -23,7 +23,7 @@ from . import words
 from .axis import Axis, place
 from .labels import Room, lanes
 from .legend import legend
-from .picture import Arrow, Bar, Fault, Message, Picture, message_of
+from .picture import Arrow, Bar, Fault, MessageKey, Picture, message_of
 from .style import LABEL, SMALL, STYLE, TEXT, cross, frame, ring
 from .svg import Svg, text_width
 from .violations import Overtaking, overtakings
@@ -49,20 +49,28 @@ def draw(
     axis: str = "time",
     processes: Sequence[str] | None = None,
     violation: Overtaking | None = None,
-    around: Message | None = None,
+    around: MessageKey | None = None,
     control: bool = True,
     start: int | None = None,
     title: str = "",
     note: str = "",
 ) -> str:
-    """A space-time diagram of rows of one run, as the text of an SVG file.
+    """Return a space-time diagram of rows of one run, as the text of an SVG file.
 
-    `axis` is `time`, to scale but for places where events crowd, or `order`.
-    `processes` are drawn in that order, or all by name. `violation` is shown in
-    red; if none is given, the first that can be seen in the rows. `around` is a
-    message to point out. Without `control` there are no acks and permits. The
-    axis counts from `start`, or from the first row. `title` is the run's name if
-    not given, and `note` stands below it.
+    Args:
+        events: The rows.
+        axis: `time` (to scale, except where events are crowded) or `order`.
+        processes: The processes to draw, in this order; all by name, if not given.
+        violation: The violation to show in red; if not given, the first one that
+            can be seen in the rows.
+        around: A message to point out.
+        control: Whether to draw acks and permits.
+        start: The time at which the axis begins to count; the first row, if not given.
+        title: The title; the name of the run, if not given.
+        note: A text below the title.
+
+    Raises:
+        ValueError: There is no such axis.
     """
     if axis not in AXES:
         raise ValueError(f"an axis is one of {', '.join(AXES)}, not {axis!r}")
@@ -88,7 +96,7 @@ class _Drawing:
         axis: Axis,
         to_scale: bool,
         violation: Overtaking | None,
-        around: Message | None,
+        around: MessageKey | None,
         start: int | None,
         title: str,
         note: str,
@@ -104,7 +112,7 @@ class _Drawing:
         self.to_scale = to_scale
         self.timed = times is not None
         self._red_rows: set[int] = set()
-        self._red_copies: set[tuple[Message, str]] = set()
+        self._red_copies: set[tuple[MessageKey, str]] = set()
         if violation is not None:
             self._red_copies = violation.copies()
             self._red_rows = {k for k, row in enumerate(picture.rows) if violation.concerns(row)}
@@ -125,8 +133,8 @@ class _Drawing:
         v = self.violation
         if v is None:
             return []
-        sent: dict[Message, int] = {}
-        delivered: dict[tuple[Message, str], int] = {}
+        sent: dict[MessageKey, int] = {}
+        delivered: dict[tuple[MessageKey, str], int] = {}
         for index, row in enumerate(self.picture.rows):
             message = message_of(row)
             if message is not None and row.kind == SEND:
@@ -392,7 +400,7 @@ class _Drawing:
 
     def _joined(self, kind: str) -> list[int]:
         """Releases (deliveries) that are where their send (receipt) is."""
-        mates: set[tuple[str, float, Message | None]] = set()
+        mates: set[tuple[str, float, MessageKey | None]] = set()
         result = []
         for index, row in enumerate(self.picture.rows):
             key = (row.process, self.x[index], message_of(row))

@@ -1,4 +1,4 @@
-"""Just enough SVG: elements, escaping, and numbers that are the same everywhere."""
+"""A small SVG writer: elements, escaping, and numbers that are the same everywhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _WIDE = frozenset("mwMW@%—…")
 
 
 def number(value: float) -> str:
-    """A coordinate with one decimal, and none where it is whole."""
+    """Return a coordinate with one decimal, or with none if it is whole."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a sans-serif text is: no font is asked, so it is on the safe side."""
+    """Return an upper estimate of the width of a sans-serif text."""
     ems = sum(0.34 if c in _NARROW else 0.92 if c in _WIDE else 0.61 for c in text)
     return ems * size
 
@@ -35,7 +35,7 @@ class Svg:
         text: str = "",
         title: str = "",
     ) -> None:
-        """One element, with its text, or with a title that shows when it is pointed at."""
+        """Add one element with its text, or with a title that is shown as a tooltip."""
         inside = (f"<title>{escape(title, quote=False)}</title>" if title else "") + escape(
             text, quote=False
         )
@@ -50,7 +50,7 @@ class Svg:
         self.lines.append(f"</{tag}>")
 
     def raw(self, markup: str) -> None:
-        """Markup of our own, such as a style sheet."""
+        """Add markup without escaping it, such as a style sheet."""
         self.lines.append(markup)
 
     def __str__(self) -> str:

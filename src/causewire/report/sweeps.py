@@ -1,4 +1,4 @@
-"""The report of a sweep: what its experiment asked to see, from its table of runs."""
+"""The report of a sweep: the figures and tables of its experiment, from its table of runs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHOWN = (
     ("execution_ns", "execution time (s)", 1e-9),
     ("metadata_bytes", "metadata (kB)", 1e-3),
 )
-"""What is shown of an experiment that does not say."""
+"""What is shown for an experiment that names no figures."""
 
 
 class SweepReport(NamedTuple):
-    """What was written."""
+    """What a report of a sweep contains."""
 
     page: Path
     figures: int
@@ -39,7 +39,11 @@ class SweepReport(NamedTuple):
 def plans_of(
     figures: Sequence[Mapping[str, Any]], tables: Sequence[Mapping[str, Any]]
 ) -> tuple[list[FigurePlan], list[TablePlan]]:
-    """The figures and tables that an experiment file asks for."""
+    """Return the figures and tables of an experiment file.
+
+    Raises:
+        ReportError: One of them is wrong, or two have the same name.
+    """
     drawn = [FigurePlan.from_dict(f, f"figure {f.get('name', '')}".strip()) for f in figures]
     listed = [TablePlan.from_dict(t, f"table {t.get('name', '')}".strip()) for t in tables]
     names = [plan.name for plan in drawn] + [plan.name for plan in listed]
@@ -50,12 +54,20 @@ def plans_of(
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether a sweep has been at work there."""
+    """Return whether a directory is that of a sweep."""
     return SweepLayout(folder).is_sweep
 
 
 def report_sweep(folder: Path, out: Path) -> SweepReport:
-    """Write the report of the sweep in `folder` to `out`, which appears when it is complete."""
+    """Write the report of a sweep, and return what it contains.
+
+    Args:
+        folder: The directory of the sweep.
+        out: The directory of the report. It appears when the report is complete.
+
+    Raises:
+        ReportError: The sweep is not finished, or the report cannot be written.
+    """
     layout = SweepLayout(folder)
     if not layout.is_finished:
         raise ReportError(f"{folder}: the sweep is not finished; start it again, and it goes on")
@@ -76,7 +88,7 @@ def report_sweep(folder: Path, out: Path) -> SweepReport:
 
 
 class _Runs:
-    """The table of runs, of which columns are read as they are needed."""
+    """The table of runs, whose columns are read when they are needed."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq
@@ -106,7 +118,7 @@ class _Runs:
         return rows
 
     def every(self) -> Iterator[dict[str, Any]]:
-        """Whole rows, some at a time."""
+        """Yield complete rows, in batches."""
         import pyarrow.parquet as pq
 
         with self._reading():
@@ -115,7 +127,7 @@ class _Runs:
                     yield from batch.to_pylist()
 
     def write_csv(self, path: Path) -> None:
-        """All of it, for those who work with other tools; maps and lists as JSON."""
+        """Write the whole table as CSV, with maps and lists as JSON."""
         import csv
 
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -133,7 +145,7 @@ def _plain(value: Any) -> Any:
 
 
 def _usual(table: _Runs) -> list[FigurePlan]:
-    """Latency, execution time and metadata against the first number that was varied."""
+    """Return figures of latency, execution time and metadata against the first varied number."""
     names = [
         name
         for name in table.columns

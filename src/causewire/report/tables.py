@@ -16,7 +16,7 @@ __all__ = ["html_table", "plan_html", "significant", "write_table"]
 
 
 def write_table(plan: TablePlan, rows: Sequence[tuple[Any, ...]], folder: Path) -> None:
-    """Write NAME.csv: each mean with its error beside it."""
+    """Write a table as NAME.csv, with a column for the error of each mean."""
     names = len(plan.rows)
     with (folder / f"{plan.name}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -32,7 +32,7 @@ def write_table(plan: TablePlan, rows: Sequence[tuple[Any, ...]], folder: Path) 
 
 
 def plan_html(plan: TablePlan, rows: Sequence[tuple[Any, ...]]) -> str:
-    """The table for the page: mean, and error where there is one to be seen."""
+    """Return a table as HTML: means, with their errors where these are not negligible."""
     names = len(plan.rows)
     heading = [*(plan.row_labels or plan.rows), *(cell.label for cell in plan.column)]
     body = [
@@ -59,7 +59,7 @@ def _cell(value: Estimate | None, digits: int) -> str:
 
 
 def significant(value: float, digits: int) -> str:
-    """A number with so many significant digits, in full."""
+    """Return a number with that many significant digits, without an exponent."""
     if value == 0:
         return "0"
     places = digits - 1 - floor(log10(abs(value)))
@@ -67,7 +67,7 @@ def significant(value: float, digits: int) -> str:
 
 
 def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Any table; columns of numbers are set to the right, with their headings."""
+    """Return a table as HTML; columns of numbers are right-aligned."""
     right = [all(_is_number(row[k]) for row in rows) for k in range(len(heading))]
 
     def line(kind: str, cells: Sequence[str]) -> str:

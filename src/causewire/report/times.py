@@ -43,7 +43,7 @@ _COLUMNS = (
 
 
 def write_times(rows: Sequence[Mapping[str, Any]], place: Path) -> str:
-    """Write times.png, times.svg and times.csv; returns the section of the page."""
+    """Write times.png, times.svg and times.csv, and return the section of the page."""
     with (place / "times.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(rows[0])

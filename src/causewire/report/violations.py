@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event
-from .picture import Message, message_of
+from .picture import MessageKey, message_of
 
 __all__ = ["Overtaking", "overtakings"]
 
@@ -28,12 +28,12 @@ class Overtaking(NamedTuple):
     """
 
     process: str
-    first: Message
-    second: Message
-    chain: tuple[Message, ...]
+    first: MessageKey
+    second: MessageKey
+    chain: tuple[MessageKey, ...]
 
-    def copies(self) -> set[tuple[Message, str]]:
-        """The messages and destinations that the argument is about."""
+    def copies(self) -> set[tuple[MessageKey, str]]:
+        """Return the copies (message and destination) that show the violation."""
         found = {(self.first, self.process), (self.second, self.process)}
         for message, following in pairwise(self.chain):
             if message[0] != following[0]:
@@ -41,7 +41,7 @@ class Overtaking(NamedTuple):
         return found
 
     def concerns(self, row: Event) -> bool:
-        """Whether a row is part of the argument."""
+        """Return whether a row is part of what shows the violation."""
         message = message_of(row)
         if message is None or message not in (self.first, self.second, *self.chain):
             return False
@@ -51,9 +51,9 @@ class Overtaking(NamedTuple):
 
 
 def overtakings(rows: Sequence[Event]) -> list[Overtaking]:
-    """The first time that each message is overtaken at a process; rows in causal order."""
-    bit: dict[Message, int] = {}
-    messages: list[Message] = []
+    """Return the first overtaking of each message at each process; rows in causal order."""
+    bit: dict[MessageKey, int] = {}
+    messages: list[MessageKey] = []
     past: list[int] = []
     """Of each message: what happened before it, as a set of bits."""
     known: dict[str, int] = {}
@@ -90,8 +90,8 @@ def _bits(word: int) -> list[int]:
     return [k for k in range(word.bit_length()) if word >> k & 1]
 
 
-def _successors(rows: Sequence[Event], bit: dict[Message, int]) -> list[list[int]]:
-    """For each message: those sent later by a process that had sent or delivered it."""
+def _successors(rows: Sequence[Event], bit: dict[MessageKey, int]) -> list[list[int]]:
+    """Return, for each message, those sent later by a process that had sent or delivered it."""
     after: list[list[int]] = [[] for _ in bit]
     seen: dict[str, list[int]] = {}
     sent: set[int] = set()
@@ -110,7 +110,7 @@ def _successors(rows: Sequence[Event], bit: dict[Message, int]) -> list[list[int
 
 
 def _path(after: Sequence[Sequence[int]], first: int, last: int) -> list[int]:
-    """A shortest path."""
+    """Return a shortest path from one message to another."""
     parent = {first: first}
     queue = deque([first])
     while queue and last not in parent:

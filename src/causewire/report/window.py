@@ -4,7 +4,7 @@ A trace may be longer than memory, so it is read twice: once to find the run, it
 beginning and what is looked for, and once to collect the rows of the window. Where
 rows have times they are chosen by time, else by Lamport time, else in the order of
 the file. What does not fit on a page is left out, whole processes or the ends of the
-window, and `Window` says how much that was.
+window, and `TimeWindow` says how much that was.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from ..trace.reader import Trace
 from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event, TraceError
-from .picture import FAULT, Message, message_of, natural
+from .picture import FAULT, MessageKey, message_of, natural
 from .violations import Overtaking
 
-__all__ = ["ROWS_AT_ONCE", "Edge", "Window", "choose"]
+__all__ = ["ROWS_AT_ONCE", "Edge", "TimeWindow", "choose"]
 
 ROWS_AT_ONCE = 100_000
 """Rows of other processes around what is looked for; if there are more, they are not drawn."""
@@ -35,8 +35,8 @@ Edge = int | tuple[str, int]
 """Where a window begins or ends: nanoseconds since the run began, or a process and a seq."""
 
 
-class Window(NamedTuple):
-    """Rows to draw, and what they are a part of."""
+class TimeWindow(NamedTuple):
+    """The rows of a run that are drawn, and how much is left out."""
 
     run: str
     runs: int
@@ -57,7 +57,7 @@ def choose(
     trace: Trace,
     *,
     run: str | None = None,
-    around: Message | None = None,
+    around: MessageKey | None = None,
     violation: Overtaking | None = None,
     processes: Sequence[str] = (),
     begin: Edge | None = None,
@@ -65,13 +65,23 @@ def choose(
     limit: int = 300,
     most: int = 12,
     progress: Callable[[int], None] | None = None,
-) -> Window:
-    """Rows of a run: of a span of time, around a message, or around a violation.
+) -> TimeWindow:
+    """Return the rows of a run to draw: a span of time, or around a message or violation.
 
-    `run` is the first of the trace, unless given. At most `limit` rows and `most`
-    processes are chosen, but always the named ones, and those that are looked
-    for. `progress` is told now and then how many rows were read. Raises
-    `TraceError` if there is no such run, process, message or row.
+    Args:
+        trace: The trace.
+        run: The run; the first one of the trace, if not given.
+        around: The message to look for.
+        violation: The violation to look for.
+        processes: Processes that are drawn in any case.
+        begin: Where the window begins: a time, or a row by process and seq.
+        end: Where the window ends.
+        limit: The maximum number of rows, apart from those that are looked for.
+        most: The maximum number of processes, apart from those that are named.
+        progress: Called now and then with the number of rows read.
+
+    Raises:
+        TraceError: There is no such run, process, message or row.
     """
     concerns = _concerns(around, violation)
     read = _Reading(trace, progress)
@@ -120,7 +130,7 @@ def choose(
     events += [f for at, f in faults if edges and min(edges) <= at <= max(edges)]
     if not kept:
         raise TraceError(trace.name, None, f"run {survey.run!r} has no rows in that window")
-    return Window(
+    return TimeWindow(
         survey.run,
         len(survey.runs),
         survey.start,
@@ -141,9 +151,9 @@ def _is_fault(event: Event) -> bool:
 
 
 def _concerns(
-    around: Message | None, violation: Overtaking | None
+    around: MessageKey | None, violation: Overtaking | None
 ) -> Callable[[Event], bool] | None:
-    """Whether a row is about what is looked for."""
+    """Return a test of whether a row is about what is looked for, or None."""
     if violation is not None:
         return violation.concerns
     if around is not None:
@@ -153,7 +163,7 @@ def _concerns(
 
 
 class _Reading:
-    """The rows of a trace, from the start each time, with word of how many there were."""
+    """The rows of a trace, read from the start each time, with progress."""
 
     def __init__(self, trace: Trace, progress: Callable[[int], None] | None) -> None:
         self.name = trace.name
@@ -171,7 +181,7 @@ class _Reading:
 
 @dataclass
 class _Survey:
-    """What the first reading finds out."""
+    """What is learnt from the first pass over a trace."""
 
     run: str
     runs: set[str] = field(default_factory=set)
@@ -236,13 +246,13 @@ class _Survey:
         return 0 if self.timed else 1 if self.clocked else 2
 
     def position(self, event: Event, number: int) -> int:
-        """Where a row is: `number` counts the rows of the run before it."""
+        """Return the position of a row; `number` is the number of rows of the run before it."""
         if self.timed:
             return event.time_ns or 0
         return (event.lamport or 0) if self.clocked else number
 
     def core(self) -> tuple[int, int]:
-        """Where what is looked for begins and ends."""
+        """Return where the rows that are looked for begin and end."""
         assert self.first is not None
         assert self.last is not None
         return self.first[self._column()], self.last[self._column()]
@@ -250,7 +260,7 @@ class _Survey:
     def span(
         self, trace: Trace, begin: Edge | None, end: Edge | None, share: float
     ) -> tuple[int | None, int | None]:
-        """Where the window begins and ends."""
+        """Return where the window begins and ends."""
         lowest = highest = None
         if self.first is not None:
             first, last = self.core()
@@ -318,7 +328,7 @@ def _collect(
 
 
 def _others(rows: Sequence[_Placed], focus: set[str]) -> list[str]:
-    """The processes outside of the focus: who has most to do with it comes first."""
+    """Return the other processes, those with most rows in common with the focus first."""
     score: Counter[str] = Counter()
     for _, event in rows:
         if not focus:

@@ -1,4 +1,4 @@
-"""What a space-time diagram says in words: below its title, and where one points."""
+"""The texts of a space-time diagram: its caption, and its tooltips."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from textwrap import wrap
 
 from ..trace.schema import DELIVER, RELEASE, SEND, Event
 from .axis import readable
-from .picture import Arrow, Bar, Message, Picture, message_of
+from .picture import Arrow, Bar, MessageKey, Picture, message_of
 from .violations import Overtaking
 
 __all__ = ["caption", "length", "name", "told", "travelled"]
 
 
-def name(message: Message) -> str:
-    """A message as it is called everywhere."""
+def name(message: MessageKey) -> str:
+    """Return the name of a message: its origin and number."""
     return f"{message[0]}:{message[1]}"
 
 
 def caption(
     picture: Picture, start: int, violation: Overtaking | None, note: str, most: int
 ) -> list[tuple[str, str]]:
-    """Lines of at most so many letters, each with its class."""
+    """Return the lines of the caption, each with its CSS class."""
     counted = _counted(picture, start) + (f"; {note}" if note else "")
     lines = [("caption", line) for line in wrap(counted, most)]
     if violation is not None:
@@ -52,7 +52,7 @@ def _story(picture: Picture, v: Overtaking) -> str:
 
 
 def told(row: Event, start: int) -> str:
-    """What a row says."""
+    """Return a row in words."""
     words = [row.process, row.kind]
     message = message_of(row)
     if message is not None:
@@ -65,7 +65,7 @@ def told(row: Event, start: int) -> str:
 
 
 def travelled(arrow: Arrow) -> str:
-    """What an arrow is."""
+    """Return an arrow in words."""
     words = [name(arrow.message)] if arrow.message else []
     if arrow.sort != "message":
         words.append(arrow.sort)
@@ -76,7 +76,7 @@ def travelled(arrow: Arrow) -> str:
 
 
 def length(bar: Bar, picture: Picture) -> str:
-    """How long a bar lasts, if that is known."""
+    """Return the duration of a bar in words, if it is known."""
     if bar.begin is None or bar.end is None:
         return ""
     begin, end = picture.rows[bar.begin].time_ns, picture.rows[bar.end].time_ns
