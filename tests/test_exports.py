@@ -76,7 +76,7 @@ PUBLIC: dict[str, str] = {
         PipelineError session
     """,
     "causewire.report": """
-        Overtaking Window choose draw overtakings
+        Overtaking TimeWindow choose draw overtakings
     """,
     "causewire.testing": """
         Case Flying Network Oracle OracleViolation Outcome PROFILES Play Profile Reaction

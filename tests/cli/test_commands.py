@@ -55,7 +55,7 @@ def test_protocols_fit_on_a_terminal(causewire: CommandLine) -> None:
     status, out, err = causewire("protocols")
     assert (status, err) == (0, "")
     for name in protocols.names():
-        assert sum(line.split(" ")[0] == name for line in out.splitlines()) == 3
+        assert sum(line.split(" ")[0] == name for line in out.splitlines()) == 4
     assert max(map(len, out.splitlines())) <= 100
 
 

@@ -78,7 +78,7 @@ def test_a_partition_loses_what_would_arrive_while_it_lasts() -> None:
     assert all(50 * MS <= row.time_ns < 100 * MS for row in judge.of("drop"))
     assert summary.lost == 5
     assert summary.undelivered.unavoidable
-    assert "5 packets were lost, and unordered bears no loss" in summary.undelivered.reasons
+    assert "5 packets were lost, and unordered tolerates no loss" in summary.undelivered.reasons
 
 
 def test_a_partition_leaves_alone_who_is_on_no_side() -> None:

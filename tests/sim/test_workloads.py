@@ -257,9 +257,9 @@ def test_between_two_processes_everything_is_a_broadcast() -> None:
 @pytest.mark.parametrize(
     ("protocol", "settings", "says"),
     [
-        ("rst", {"network": {"loss": 0.1}}, "rst bears no loss"),
-        ("rst", {"faults": [{"kind": "crash", "at": "5ns"}]}, "rst bears no loss .a crash"),
-        ("unordered", {"network": {"duplicate": 0.1}}, "unordered bears no duplication"),
+        ("rst", {"network": {"loss": 0.1}}, "rst tolerates no loss"),
+        ("rst", {"faults": [{"kind": "crash", "at": "5ns"}]}, "rst tolerates no loss .a crash"),
+        ("unordered", {"network": {"duplicate": 0.1}}, "unordered tolerates no duplication"),
         ("pak", {"network": {"fifo": False}, "workload": "broadcast"}, "pak needs FIFO channels"),
     ],
 )

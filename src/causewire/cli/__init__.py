@@ -5,7 +5,7 @@ which adds its arguments, and `run(args)`, which returns the exit status. It is
 imported only when its command is used, so no command needs what only another one
 needs. What a command cannot do it raises as `CommandError`, in one line.
 
-    0    all is well
+    0    success
     1    a check found a violation
     2    bad usage or bad input: one line on standard error, and nothing written
     130  interrupted
@@ -52,7 +52,7 @@ _EXTRAS = {
     "pyarrow": "trace",
     "pyspark": "spark",
 }
-"""What brings the packages that not everybody needs."""
+"""The extra that installs each optional package."""
 
 _EPILOG = """\
 examples:
@@ -79,7 +79,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command, and return its exit status."""
     if argv is None:  # a process of its own: one that is ended ends what it has begun
         signal.signal(signal.SIGTERM, _terminated)
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -129,7 +129,7 @@ def _fail(name: str, reason: str) -> int:
 
 
 def _parser(command: str) -> tuple[argparse.ArgumentParser, _Run]:
-    """The parser, with the arguments of this command alone; and what runs it."""
+    """Return a parser with the arguments of this command, and the function that runs it."""
     formatter = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26)
     run: _Run = _nothing
     parser = _Parser(
@@ -157,12 +157,12 @@ def _parser(command: str) -> tuple[argparse.ArgumentParser, _Run]:
 
 
 def _nothing(args: argparse.Namespace) -> int:
-    """Stands for a command that is none; the parser refuses it before this is called."""
+    """Placeholder for an unknown command, which the parser refuses before this is called."""
     raise AssertionError(args)
 
 
 class _Version(argparse.Action):
-    """Looks the version up only if it is asked for."""
+    """Prints the version; looks it up only when it is needed."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: object) -> None:
         super().__init__(option_strings, dest, nargs=0, help=str(kwargs.get("help", "")))

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(trace: Trace, run: str | None) -> Iterator[Event]:
-    """The rows of the trace, or of one run; there has to be one."""
+    """Yield the rows of the trace, or of one run; raise `TraceError` if there is none."""
     some = False
     for event in trace.events():
         if run is None or event.run == run:

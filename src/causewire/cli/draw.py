@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _note(window: TimeWindow) -> str:
-    """What the picture does not show."""
+    """Return a note on what the picture leaves out."""
     notes = []
     if window.left_out:
         notes.append(f"{window.left_out:,} more rows are not shown")
@@ -125,7 +125,7 @@ def _note(window: TimeWindow) -> str:
 
 
 def _named(text: str, what: str, form: str) -> tuple[str, int]:
-    """`p1:17`; a process's name may have colons of its own."""
+    """Return name and number of `p1:17`; a process's name may contain colons."""
     name, colon, number = text.rpartition(":")
     if not colon or not name or not number.isascii() or not number.isdecimal():
         raise CommandError(f"{what} takes {form}, not {text!r}")
@@ -141,7 +141,7 @@ def _edge(text: str | None, what: str) -> Edge | None:
 
 
 def _violation(trace: Trace, number: int, run: str | None) -> tuple[str, Overtaking]:
-    """The run and the violation of that number, as `causewire check` counts them."""
+    """Return the run and the violation with that number, as `causewire check` counts."""
     from ..check import check
 
     if number < 1:

@@ -1,4 +1,4 @@
-"""What a command says when it cannot do what it was asked to."""
+"""The error of commands."""
 
 from __future__ import annotations
 

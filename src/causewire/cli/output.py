@@ -16,12 +16,12 @@ _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
+    """Print one JSON object on standard output."""
     print(json.dumps(value, indent=2))
 
 
 def table(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
-    """Rows as columns, the first row being the heading; numbers to the right."""
+    """Return rows as a text table with a heading; columns of numbers are right-aligned."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
@@ -40,12 +40,12 @@ def _is_number(cell: str) -> bool:
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
-    """A number of things, in words."""
+    """Return a number of things in words: "1 run", "2,000 runs"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def duration(ns: float) -> str:
-    """A length of time, in the unit that suits it."""
+    """Return a duration in a suitable unit."""
     for size, unit in _UNITS:
         if ns >= size:
             return f"{ns / size:.3g} {unit}" if ns / size < 999.5 else f"{ns / size:.0f} {unit}"
@@ -53,7 +53,11 @@ def duration(ns: float) -> str:
 
 
 def write_file(path: str, text: str) -> None:
-    """Write a whole file: under another name first, so that a half never shows."""
+    """Write a file under another name and rename it, so that no partial file is visible.
+
+    Raises:
+        CommandError: The file cannot be written.
+    """
     target = Path(path)
     partial = target.with_name(f".{target.name}.partial")
     try:

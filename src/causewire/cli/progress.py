@@ -1,4 +1,4 @@
-"""How far long work has come: a line on a terminal, and nothing in a pipe."""
+"""Progress of long work: a line on a terminal, and nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Self
 __all__ = ["Progress"]
 
 _PAUSE = 0.1
-"""Seconds between two looks."""
+"""Seconds between two updates."""
 
 
 class Progress:
-    """One line on standard error that is written over, and wiped in the end."""
+    """A line on standard error that is overwritten, and erased at the end."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -24,19 +24,19 @@ class Progress:
         self._dirty = False
 
     def of(self, done: int, total: int, unit: str) -> None:
-        """So many of so many are done."""
+        """Show how many of a known number of units are done."""
         if self._due():
             share = f"{100 * done // total} %" if total else ""
             self._show(f"{done:,} of {total:,} {unit}  {share}")
 
     def done(self, done: int, unit: str) -> None:
-        """So many are done, of nobody knows how many."""
+        """Show how many units are done, if their total is unknown."""
         if self._due():
             rate = done / max(time.monotonic() - self._begun, _PAUSE)
             self._show(f"{done:,} {unit}, {rate:,.0f} a second")
 
     def say(self, text: str) -> None:
-        """Something else is being done now."""
+        """Show what is being done now."""
         if self._shown:
             self._show(text)
 

@@ -1,4 +1,4 @@
-"""`causewire protocols`: the registry, as tables that fit on a terminal."""
+"""`causewire protocols`: the known protocols, as tables that fit on a terminal."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ def to_json(protocol: Protocol) -> dict[str, Any]:
 
 
 def _overview(protocols: Iterable[Protocol]) -> str:
-    """Three tables, because one would be wider than a terminal."""
+    """Return several tables, because one would be wider than a terminal."""
     does = [("name", "what it does")]
-    gives = [("name", "causal", "carries", "bears", "group", "buffers", "scales", "control")]
-    costs = [("name", "message", "process", "time", "extra latency", "in transit")]
+    gives = [("name", "causal", "carries", "tolerates", "group", "buffers")]
+    costs = [("name", "message", "process", "time", "control packets")]
+    delays = [("name", "extra latency", "in transit", "scales")]
     for p in protocols:
         does.append((p.name, p.summary))
         gives.append(
@@ -65,8 +66,6 @@ def _overview(protocols: Iterable[Protocol]) -> str:
                 _bears(p),
                 "fixed" if p.fixed_group else "open",
                 p.buffering,
-                _yes(p.throughput_scalable),
-                ", ".join(p.control_messages) or "none",
             )
         )
         costs.append(
@@ -75,11 +74,11 @@ def _overview(protocols: Iterable[Protocol]) -> str:
                 p.message_space,
                 p.process_space,
                 f"{p.sender_time}, {p.receiver_time}",
-                p.noncausal_latency,
-                p.in_transit,
+                ", ".join(p.control_messages) or "none",
             )
         )
-    return "\n\n".join([table(does), table(gives), table(costs), _KEY])
+        delays.append((p.name, p.noncausal_latency, p.in_transit, _yes(p.throughput_scalable)))
+    return "\n\n".join([table(does), table(gives), table(costs), table(delays), _KEY])
 
 
 def _yes(value: bool) -> str:
@@ -99,7 +98,7 @@ def _carries(p: Protocol) -> str:
 
 
 def _bears(p: Protocol) -> str:
-    """What a network may do, for short."""
+    """Return what a network may do to packets, in short."""
     borne = {
         "loss": p.tolerates_loss,
         "dups": p.tolerates_duplication,
@@ -141,7 +140,7 @@ def _network(p: Protocol) -> str:
     ills = ["reordering"]
     ills += ["duplication"] if p.tolerates_duplication else []
     ills += ["loss"] if p.tolerates_loss else []
-    return "may be bad: bears " + ", ".join(ills)
+    return "tolerates " + ", ".join(ills)
 
 
 def _liveness(p: Protocol) -> str:

@@ -1,4 +1,4 @@
-"""`causewire report`: what came of a sweep or of a check, as a page with its figures."""
+"""`causewire report`: the results of a sweep or of a check, as a page with figures."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _trace(path: Path, args: argparse.Namespace) -> int:
 
 
 def _on_spark(path: Path, args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:
-    """The check, and where the time of messages went in each run."""
+    """Return the result of the check, and the metrics of each run."""
     from ..pipeline import PipelineError, session
     from ..pipeline.check import check_paths
     from ..pipeline.errors import reason

@@ -1,8 +1,7 @@
-"""`causewire simulate`: one run in simulated time, and what it cost.
+"""`causewire simulate`: one run in simulated time, and its summary.
 
-Everything about a run can be said in a TOML file (`--config`), as in
-docs/simulation.md; the arguments are for what is said most often, and win over
-the file.
+A TOML file (`--config`) can set everything about a run (docs/simulation.md). The
+arguments set what is needed most often, and take precedence over the file.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def _simulate(config: Config, args: argparse.Namespace, writer: TraceWriter | No
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The file, with the arguments laid over it."""
+    """Return the settings of the file, overridden by the arguments."""
     settings = _read(args.config) if args.config is not None else {}
     settings.setdefault("protocol", "csps")
     for name in ("protocol", "messages", "seed"):
@@ -144,7 +143,7 @@ _SHORT = {"processes": "count", "workload": "kind"}
 
 
 def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
-    """A table of the settings, made if it is not there."""
+    """Return a table of the settings, which is created if it is missing."""
     value = settings.get(name)
     if value is None:
         value = {}
@@ -157,7 +156,7 @@ def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _assign(settings: dict[str, Any], assignment: str) -> None:
-    """`network.fifo=true`: the value is TOML, or else a string."""
+    """Apply an assignment such as `network.fifo=true`; the value is TOML, or else a string."""
     key, equals, text = assignment.partition("=")
     *tables, name = key.strip().split(".")
     if not equals or not name or not all(tables):
@@ -171,7 +170,7 @@ def _assign(settings: dict[str, Any], assignment: str) -> None:
 
 
 def _latency(latency: str | None, jitter: str | None) -> Any:
-    """From `latency` up to `latency` + `jitter`, evenly."""
+    """Return a latency from `latency` to `latency` + `jitter`, uniformly distributed."""
     low = nanoseconds(latency or "1ms", "--latency")
     if jitter is None:
         return Constant(low)

@@ -1,4 +1,4 @@
-"""Arguments by which commands take traces, in any format that can be read."""
+"""Arguments of commands that read traces, in any supported format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHIVIZ = (".shiviz", ".log", ".txt")
 
 
 def add_trace_arguments(parser: argparse.ArgumentParser) -> None:
-    """TRACE..., and how to read it."""
+    """Add the arguments that name traces and say how to read them."""
     parser.add_argument(
         "traces",
         nargs="+",
@@ -46,14 +46,14 @@ def add_trace_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def is_shiviz(args: argparse.Namespace) -> bool:
-    """Whether the arguments name ShiViz logs."""
+    """Return whether the arguments name ShiViz logs."""
     if args.format == "auto":
         return args.regex is not None or all(Path(name).suffix in SHIVIZ for name in args.traces)
     return bool(args.format == "shiviz")
 
 
 def open_traces(args: argparse.Namespace) -> tuple[Trace, bool]:
-    """The trace, and whether its messages are only inferred (from vector clocks)."""
+    """Return the trace, and whether its messages are only inferred from vector clocks."""
     if not is_shiviz(args):
         return open_trace(*args.traces, tolerate_cut=args.tolerate_cut), False
     events = []

@@ -1,4 +1,4 @@
-"""Five friends who talk: the program of one of them.
+"""The chat of five friends: the program that each of them runs.
 
 Every line goes to all the others. A conversation has an opening, an answer and a
 last word, which the opener has. Many go on at once, so messages and replies cross;
@@ -30,7 +30,7 @@ CONVERSATIONS = (
 
 
 class Line(NamedTuple):
-    """What a message says, and where it belongs."""
+    """The text of a message, and its place in a conversation."""
 
     text: str
     topic: int
@@ -41,7 +41,7 @@ class Line(NamedTuple):
     """Of the conversation, among those that its opener opened."""
 
     def answers(self, other: Line) -> bool:
-        """Whether it is the answer to that one."""
+        """Return whether this is the answer to another line."""
         return self.turn == other.turn + 1 and self[3:] == other[3:]
 
 
@@ -63,7 +63,7 @@ class Friend(Puppet):
             self.say(up=len(self.node.peers_up()), sent=len(self.said), got=self.got)
 
     async def talk(self, conversations: int, pause: float) -> None:
-        """Open conversations, with a pause after each that is so long on average."""
+        """Open conversations, with a pause of random length (on average `pause`) after each."""
         for number in range(conversations):
             topic = self.random.randrange(len(CONVERSATIONS))
             speakers = (self.node.name, self.random.choice(self.others))
@@ -71,7 +71,7 @@ class Friend(Puppet):
             await asyncio.sleep(self.random.uniform(0, 2 * pause))
 
     async def speak(self, line: Line) -> None:
-        """Say something to everybody."""
+        """Send a line to all others."""
         receipt = await self.node.send(self.others, json.dumps(line).encode())
         self.said[receipt.mid] = line
 

@@ -1,4 +1,4 @@
-"""Checks and measures what the friends left behind: on Spark, or here if there is none."""
+"""Checks and measures the traces of the chats, on Spark or in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..trace import DELIVER, RELEASE, SEND, open_trace
 __all__ = ["EXAMPLES", "Judgement", "judge_here", "judge_on_spark"]
 
 EXAMPLES = 200
-"""Violations to choose the one from that is told."""
+"""The number of violations from which the one to show is chosen."""
 
 Say = Callable[[str], None]
 
@@ -20,26 +20,32 @@ _SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""For a session that lives for seconds and sees thousands of rows, not millions."""
+"""Settings for a short session with thousands of rows."""
 
 
 class Judgement(NamedTuple):
-    """What is known about one run."""
+    """The result of the check of one chat, and its measurements."""
 
     report: Report
     median_ns: float
     """From the send to the delivery of a copy."""
     p99_ns: float
     metadata: float
-    """Bytes that a copy has beside its payload, on average."""
+    """Bytes of a copy apart from its payload, on average."""
     row: dict[str, Any] | None = None
-    """All that the pipeline measured, if it did: a row of `pipeline.metrics.RUNS`."""
+    """All measurements of the pipeline, if it was used: a row of `pipeline.metrics.RUNS`."""
 
 
 def judge_on_spark(folders: Sequence[Path], master: str | None, say: Say) -> list[Judgement]:
-    """By the pipeline, in one session; `PipelineError` if that cannot be.
+    """Check and measure with the pipeline, in one Spark session.
 
-    Each folder has the name of its run.
+    Args:
+        folders: Directories of traces, each with the name of its run.
+        master: The Spark master, or None for this machine.
+        say: Called with what is being done.
+
+    Raises:
+        PipelineError: Spark cannot be started, or fails.
     """
     from ..pipeline import PipelineError, session
     from ..pipeline.check import check_paths
@@ -73,7 +79,7 @@ def _measured(report: Report, row: dict[str, Any]) -> Judgement:
 
 
 def judge_here(folder: Path) -> Judgement:
-    """In this process: the same check, and the same percentiles."""
+    """Check and measure in this process."""
     trace = open_trace(folder)
     sent: dict[tuple[str | None, int | None], int] = {}
     delivered = []
@@ -96,5 +102,5 @@ def judge_here(folder: Path) -> Judgement:
 
 
 def _percentile(ordered: Sequence[int], percent: int) -> int:
-    """The least value that so many percent of the values do not exceed."""
+    """Return the least value that is not exceeded by that percentage of the values."""
     return ordered[-(-len(ordered) * percent // 100) - 1]

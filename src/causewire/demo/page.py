@@ -1,4 +1,4 @@
-"""The report of the demonstration: one page that opens offline, with its figures beside it."""
+"""The report of the demo: one page that opens offline, and its figures."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PRICE = (
 
 
 class Told(NamedTuple):
-    """A violation, as people understand it."""
+    """A violation, told in the words of the chat."""
 
     violation: Violation
     lines: list[str]
 
 
 def introduction(network: DemoNetwork) -> str:
-    """What is being done."""
+    """Return a description of what the demo does."""
     low, high = (1000 * seconds for seconds in network.delay)
     return (
         "Five friends chat: five processes on this machine, every line to all the others. Between "
@@ -45,7 +45,7 @@ def introduction(network: DemoNetwork) -> str:
 
 
 def comparison(runs: Sequence[tuple[Performance, Judgement]]) -> list[list[str]]:
-    """The table: a row for each measure, a column for each run, the first row being a heading."""
+    """Return the table: a heading, then a row for each measure with a column for each run."""
     rows = [["", *(performance.protocol for performance, _ in runs)]]
 
     def row(what: str, values: list[str]) -> None:
@@ -72,7 +72,7 @@ def write_page(
     network: DemoNetwork,
     checked_by: str,
 ) -> Told | None:
-    """Write index.html and its figures; returns the violation that it tells, if there is one."""
+    """Write index.html and its figures, and return the violation that it shows, if any."""
     heading, *body = comparison(runs)
     sections = [paragraph(introduction(network)), section("What came of it")]
     sections += [html_table(heading, body), paragraph(PRICE)]

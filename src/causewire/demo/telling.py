@@ -1,4 +1,4 @@
-"""One violation in the friends' own words, and as a picture."""
+"""One violation in the words of the chat, and as a diagram."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Said = Mapping[tuple[str, int], Line]
 
 
 def clearest(violations: Sequence[Violation], said: Said) -> Violation:
-    """The one that is understood at once: an answer that came before its question."""
+    """Return the violation that is easiest to understand: an answer before its question."""
 
     def trouble(violation: Violation) -> tuple[bool, bool, int]:
         first, second = said[violation.first], said[violation.second]
@@ -27,7 +27,7 @@ def clearest(violations: Sequence[Violation], said: Said) -> Violation:
 
 
 def told(violation: Violation, said: Said, trace: Trace) -> list[str]:
-    """Who said what, and what the one who suffered read of it, and when."""
+    """Return the lines that tell who said what, and when the victim read it."""
     started = _began(trace)
     times = {
         (event.process, event.kind, event.origin, event.mid): (event.time_ns or 0) - started
@@ -54,7 +54,7 @@ def told(violation: Violation, said: Said, trace: Trace) -> list[str]:
 
 
 def drawn(violation: Violation, trace: Trace) -> str:
-    """A space-time diagram of those who were in it and what they said, and of nothing else."""
+    """Return a space-time diagram of the friends and messages of a violation."""
     messages = {link.message for link in violation.chain}
     concerned = sorted({message.origin for message in messages} | {violation.process})
     events = [
@@ -68,5 +68,5 @@ def drawn(violation: Violation, trace: Trace) -> str:
 
 
 def _began(trace: Trace) -> int:
-    """When the first message was sent."""
+    """Return when the first message was sent."""
     return min(event.time_ns or 0 for event in trace.events() if event.kind == SEND)

@@ -61,8 +61,7 @@ def draw(
         events: The rows.
         axis: `time` (to scale, except where events are crowded) or `order`.
         processes: The processes to draw, in this order; all by name, if not given.
-        violation: The violation to show in red; if not given, the first one that
-            can be seen in the rows.
+        violation: The violation to show in red; by default the first one in the rows.
         around: A message to point out.
         control: Whether to draw acks and permits.
         start: The time at which the axis begins to count; the first row, if not given.

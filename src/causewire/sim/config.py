@@ -2,8 +2,8 @@
 
 The same value, with the same seed, gives the same run: the same rows in the same
 order. It can be written in Python, or come from a plain dict (an experiment
-file), in which a part may be given by its kind alone where nothing else about it
-is to be said:
+file), in which a part may be given by its kind alone if nothing else about it is
+set:
 
     SimulationConfig.from_dict({
         "protocol": "csps", "processes": 20, "messages": 1000, "seed": 7,
@@ -67,7 +67,7 @@ def _workload(value: Any, what: str) -> Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationConfig(Settings):
-    """A run: which protocol, who talks to whom, over what, and what goes wrong."""
+    """Everything about a run: protocol, workload, processes, network, faults, seed."""
 
     label: ClassVar[str] = "run"
     protocol: str | Protocol = field(metadata=by(_protocol))
@@ -77,7 +77,7 @@ class SimulationConfig(Settings):
     workload: Workload = field(default=Uniform(), metadata=by(_workload))
     processes: Processes = field(default=Processes(), metadata=by(_processes))
     messages: int | None = field(default=None, metadata=by(optional(integer(0))))
-    """How many messages are sent in all, replies and relays included: 1,000 if not given."""
+    """The number of messages sent in all, including replies and relays; by default 1,000."""
     network: SimulatedNetwork = field(
         default=SimulatedNetwork(), metadata=by(one_of(SimulatedNetwork))
     )
@@ -91,10 +91,10 @@ class SimulationConfig(Settings):
     patience: int = field(default=64, metadata=by(integer(1)))
     """Periods without a send, a delivery or a fault after which nothing is sent again."""
     until: int | None = field(default=None, metadata=by(optional_duration))
-    """End the run at this time, whatever is left to do."""
+    """End the run at this time, even if something is left to do."""
     seed: int = field(default=0, metadata=by(integer(0)))
     allow_worse_network: bool = field(default=False, metadata=by(flag))
-    """Run the protocol on a network that it does not claim to bear."""
+    """Run the protocol on a network worse than it claims to tolerate."""
 
     def check(self) -> None:
         kind = self.workload.kind
@@ -127,25 +127,25 @@ class SimulationConfig(Settings):
         return self.names() if self.about.fixed_group else None
 
     def names(self) -> tuple[str, ...]:
-        """The processes of the run, in order."""
+        """Return the names of the processes of the run, in order."""
         own = self.workload.own_names()
         return self.processes.all_names() if own is None else own
 
     def number_of_messages(self) -> int:
-        """How many messages are sent in all."""
+        """Return the number of messages that are sent in all."""
         own = self.workload.own_messages()
         if own is not None:
             return own
         return 1000 if self.messages is None else self.messages
 
     def fifo(self) -> bool:
-        """Whether channels are FIFO: as set, or else as the protocol needs."""
+        """Return whether channels are FIFO: as set, or else as the protocol needs."""
         if self.network.fifo is None:
             return self.about.needs_fifo
         return self.network.fifo
 
     def period(self) -> int:
-        """The retransmission time-out."""
+        """Return the retransmission time-out."""
         if self.retransmission is not None:
             return self.retransmission
         longest = self.network.latency.longest()
@@ -157,11 +157,11 @@ class SimulationConfig(Settings):
         return max(4 * longest, MILLISECOND)
 
     def ticks(self) -> bool:
-        """Whether the retransmission timers run at all.
+        """Return whether the retransmission timers run at all.
 
-        Where nothing gets lost, a protocol that bears loss has nothing to say
-        again. The periodic block of the others is there for another reason
-        (Newtop's null messages), if it does anything.
+        Where nothing is lost, a protocol that tolerates loss has nothing to repeat.
+        Other protocols may use `retransmit` for something else, such as Newtop's
+        null messages.
         """
         protocol = self.about
         if protocol.tolerates_loss:
@@ -169,7 +169,7 @@ class SimulationConfig(Settings):
         return protocol.endpoint.retransmit is not Endpoint.retransmit
 
     def _everything_exists(self) -> None:
-        """Refuse options, processes and faults that are not there."""
+        """Refuse options, processes and faults that do not exist."""
         names = self.names()
         try:
             protocols.create(self.about, names[0], self.group())
@@ -180,7 +180,7 @@ class SimulationConfig(Settings):
             self.network.latency.places(names)
 
     def _can_carry(self) -> None:
-        """Refuse a workload whose messages the protocol has no way to send."""
+        """Refuse a workload whose messages the protocol cannot send."""
         protocol = self.about
         names = self.names()
         everybody = len(names) - 1
@@ -196,18 +196,18 @@ class SimulationConfig(Settings):
             )
 
     def _network_is_good_enough(self) -> None:
-        """Refuse a network that is worse than what the protocol claims to bear."""
+        """Refuse a network that is worse than the protocol claims to tolerate."""
         if self.allow_worse_network:
             return
         protocol = self.about
         problem = None
         if not protocol.tolerates_loss:
             if self.network.loss:
-                problem = f"bears no loss (network.loss = {self.network.loss})"
+                problem = f"tolerates no loss (network.loss = {self.network.loss})"
             elif cutting := [fault.kind for fault in self.faults if fault.cuts]:
-                problem = f"bears no loss (a {cutting[0]} loses packets)"
+                problem = f"tolerates no loss (a {cutting[0]} loses packets)"
         if not protocol.tolerates_duplication and self.network.duplicate:
-            problem = f"bears no duplication (network.duplicate = {self.network.duplicate})"
+            problem = f"tolerates no duplication (network.duplicate = {self.network.duplicate})"
         if protocol.needs_fifo and self.network.fifo is False:
             problem = "needs FIFO channels (network.fifo = false)"
         if problem:

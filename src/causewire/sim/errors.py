@@ -1,4 +1,4 @@
-"""What the simulator refuses."""
+"""The error of the simulator."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["SimulationError"]
 
 
 class SimulationError(CausewireError):
-    """What was asked for cannot be simulated; the message is one line that says why."""
+    """The settings cannot be simulated; the message is one line that says why."""

@@ -1,4 +1,4 @@
-"""Processes: what they do besides talking, and what a run keeps of each.
+"""Processes: what they do besides sending and receiving, and the state of each in a run.
 
 A process has two layers. The protocol below takes every packet when it arrives,
 whatever the application is doing: it acknowledges, it delivers. The application
@@ -6,8 +6,8 @@ above works through what was delivered to it, one thing after another:
 
     handling    each delivered message takes this long
     job         some messages start a long-running job after their handling; a
-                blocking job occupies the process until it ends, the others run
-                beside it, any number at a time
+                blocking job occupies the process until it ends; others run in the
+                background, any number at a time
     reaction    what a message makes its receiver send (a reply, the next hop)
                 is sent when the handling, and the job if there is one, is over
     think       the time from one of the process's own sends to the next; a send
@@ -47,7 +47,7 @@ MILLISECOND = 10**6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs(Settings):
-    """Long-running work that some of the messages start at their receivers."""
+    """Long-running work that some messages start at their receivers."""
 
     label: ClassVar[str] = "processes.jobs"
     share: float = field(default=0.1, metadata=by(fraction))
@@ -81,7 +81,7 @@ class Processes(Settings):
             )
 
     def all_names(self) -> tuple[str, ...]:
-        """The names of all processes, in order."""
+        """Return the names of all processes, in order."""
         if self.names:
             return self.names
         n = self.count or 10
@@ -181,7 +181,7 @@ class Process:
         self.note: Any = None
         """The workload's own."""
         self.waiting = self.max_waiting = 0
-        """Copies sent and not released."""
+        """Copies sent but not released."""
         self.transit = self.max_transit = 0
         """Copies released and not received."""
         self.pairs: dict[str, int] = {}

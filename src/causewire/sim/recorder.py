@@ -1,4 +1,4 @@
-"""Rows of the trace: what happened where, in an order that can be trusted.
+"""The rows of the trace of a run, in an order that agrees with causality.
 
 The recorder keeps, for each process, the number of its rows and its Lamport
 time, which grows with each row; a packet carries the Lamport time of the row of
@@ -84,12 +84,13 @@ class SimulationRecorder:
         self._write(_new(Event, row))
 
     def send(self, p: Process, message: SimMessage, to: tuple[str, ...]) -> None:
+        """Write the row of a causal send."""
         self._row(p, SEND, p.name, message.mid, to, message.size)
 
     def departs(
         self, p: Process, q: Process, packet: Packet, shape: Shape, metadata: int, again: bool
     ) -> int:
-        """A packet leaves; returns the stamp that it takes along."""
+        """Write the row of a packet that leaves, and return the stamp that it carries."""
         origin, mid, payload = self._about(p, q, packet, shape)
         kind = shape.sort
         if shape.payload:
@@ -100,6 +101,7 @@ class SimulationRecorder:
     def arrives(
         self, p: Process, q: Process, packet: Packet, shape: Shape, again: bool, stamp: int
     ) -> None:
+        """Write the row of a packet that arrives."""
         q.clock = max(q.clock, stamp)
         origin, mid, payload = self._about(p, q, packet, shape)
         kind = f"{shape.sort}_receive"
@@ -108,25 +110,29 @@ class SimulationRecorder:
         self._row(q, kind, origin, mid, (p.name,), payload, shape.metadata(packet))
 
     def drop(self, p: Process, q: Process, packet: Packet, shape: Shape) -> None:
+        """Write the row of a packet that is lost."""
         origin, mid, payload = self._about(p, q, packet, shape)
         self._row(p, "drop", origin, mid, (q.name,), payload, shape.metadata(packet))
 
     def deliver(self, p: Process, message: SimMessage) -> None:
+        """Write the row of a delivery."""
         origin = message.origin.name
         self._row(p, DELIVER, origin, message.mid, (origin,), message.size)
 
     def job(self, p: Process, message: SimMessage, kind: str) -> None:
+        """Write the row of a job that begins or ends."""
         origin = message.origin.name
         self._row(p, kind, origin, message.mid, (origin,))
 
     def fault(self, p: Process, fault: Fault) -> None:
+        """Write the row of a fault that concerns p."""
         self._row(p, f"fault_{fault.kind}", None, None, ())
 
     @staticmethod
     def _about(
         p: Process, q: Process, packet: Packet, shape: Shape
     ) -> tuple[str | None, int | None, int | None]:
-        """The message that a packet from p to q is about, and its payload's bytes."""
+        """Return the message that a packet from p to q is about, and the bytes of its payload."""
         if shape.payload:
             message: SimMessage = packet[shape.payload]
             return message.origin.name, message.mid, message.size

@@ -49,13 +49,13 @@ Reader = Callable[[Any, str], T]
 
 
 def by(read: Reader[Any]) -> dict[str, Any]:
-    """The metadata of a field of `Settings`: how its value is read."""
+    """Return the metadata of a field of `Settings`: the function that reads its value."""
     return {"read": read}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """Base of all settings: values are read and checked as the object is made."""
+    """Base class of all settings; values are read and checked when the object is created."""
 
     label: ClassVar[str]
     """What these settings are called in errors, and in an experiment file."""
@@ -69,11 +69,15 @@ class Settings:
         self.check()
 
     def check(self) -> None:
-        """Rules that concern several settings at once."""
+        """Check rules that concern several settings at once."""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Settings from a plain dict, such as a table of an experiment file."""
+        """Return settings from a plain dict, such as a table of an experiment file.
+
+        Raises:
+            SimulationError: A setting is unknown, missing or wrong.
+        """
         fields = [field for field in dataclasses.fields(cls) if field.init]
         known = [field.name for field in fields]
         for key in data:
@@ -128,7 +132,7 @@ def _refuse(what: str, expected: str, value: object) -> SimulationError:
 
 
 def number(least: float, most: float = float("inf")) -> Reader[float]:
-    """A finite number within bounds."""
+    """Return a reader of finite numbers within bounds."""
     bounds = f"from {least:g} to {most:g}" if most < float("inf") else f"from {least:g} upward"
 
     def read(value: Any, what: str) -> float:
@@ -145,7 +149,7 @@ fraction = number(0, 1)
 
 
 def integer(least: int) -> Reader[int]:
-    """An integer of at least `least`."""
+    """Return a reader of integers of at least `least`."""
 
     def read(value: Any, what: str) -> int:
         if type(value) is not int or value < least:
@@ -170,7 +174,7 @@ def text(value: Any, what: str) -> str:
 
 
 def choice(*options: str) -> Reader[str]:
-    """One of a few words."""
+    """Return a reader that accepts one of a few words."""
 
     def read(value: Any, what: str) -> str:
         if value not in options:
@@ -181,7 +185,7 @@ def choice(*options: str) -> Reader[str]:
 
 
 def optional(read: Reader[T]) -> Reader[T | None]:
-    """None, or what `read` accepts."""
+    """Return a reader that accepts None, or what `read` accepts."""
 
     def read_or_none(value: Any, what: str) -> T | None:
         return None if value is None else read(value, what)
@@ -190,7 +194,7 @@ def optional(read: Reader[T]) -> Reader[T | None]:
 
 
 def many(read: Reader[T]) -> Reader[tuple[T, ...]]:
-    """A list, each item of which `read` accepts."""
+    """Return a reader of lists, each item of which `read` accepts."""
 
     def read_all(value: Any, what: str) -> tuple[T, ...]:
         if isinstance(value, str) or not isinstance(value, Sequence):
@@ -201,9 +205,9 @@ def many(read: Reader[T]) -> Reader[tuple[T, ...]]:
 
 
 def one_of(*classes: type[Settings]) -> Reader[Any]:
-    """Settings of one of several classes; in a dict, `kind` tells which.
+    """Return a reader of settings of one of several classes; in a dict, `kind` says which.
 
-    With a single class there is nothing to tell, and no `kind`.
+    With a single class there is no `kind`.
     """
     kinds = {cls.__dict__.get("kind", cls.label): cls for cls in classes}
 

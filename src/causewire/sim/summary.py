@@ -1,4 +1,4 @@
-"""What is left of a run when it is over: counts, and times in a fixed space.
+"""The summary of a run: counts, and times in a fixed amount of space.
 
 Counts, means and maxima are exact. Percentiles come from a histogram whose
 buckets grow with the value, `Histogram.ERROR` wide relative to it: a percentile
@@ -32,6 +32,7 @@ class Histogram:
         self._most = 0
 
     def add(self, value: int) -> None:
+        """Count a value."""
         shift = value.bit_length() - _BITS - 1
         self._counts[(shift << _BITS) + (value >> shift) if shift > 0 else value] += 1
         self.count += 1
@@ -40,7 +41,7 @@ class Histogram:
             self._most = value
 
     def percentile(self, share: float) -> int:
-        """A value that at least that share of the values do not exceed."""
+        """Return a value that is not exceeded by at least that share of the values."""
         rank = max(1, ceil(share * self.count))
         for bucket, count in enumerate(self._counts):
             rank -= count
@@ -53,7 +54,7 @@ class Histogram:
         return 0
 
     def times(self, number: int | None = None) -> Times:
-        """What the summary says of them; with zeros added up to `number` values."""
+        """Return the statistics, with zeros added to make `number` values."""
         if number is not None:
             self._counts[0] += number - self.count
             self.count = number
@@ -68,7 +69,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """Lengths of time: exact but for the percentiles (`Histogram.ERROR`)."""
+    """Statistics of durations; exact, except for the percentiles (`Histogram.ERROR`)."""
 
     count: int
     mean_ns: float
@@ -79,7 +80,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undelivered:
-    """Copies of messages that were never delivered, and whose fault that is.
+    """Copies of messages that were never delivered, and the reason.
 
     `unavoidable`: no protocol of this kind could have delivered them, for the
     `reasons` given. Otherwise the protocol failed, and the reasons tell what it
@@ -127,9 +128,9 @@ class Summary:
     """Packets with messages that were sent once more."""
     lost: int
     duplicated: int
-    """What the network lost, and what it copied, in packets."""
+    """Packets that the network lost, and packets that it duplicated."""
     refused: int
-    """Packets that an endpoint refused, on a network worse than it claims to bear."""
+    """Packets that an endpoint refused, on a network worse than it claims to tolerate."""
     payload_bytes: int
     metadata_bytes: int
     """Bytes of packets apart from payloads: heads, integers, identifiers and flags."""
@@ -145,12 +146,12 @@ class Summary:
     held_at_receiver: Times
     """From arrival to delivery."""
     max_in_transit: int
-    """Released and not arrived, of one sender, at most."""
+    """The maximum number of copies of one sender that were released and had not arrived."""
     max_in_transit_per_pair: int
     max_send_buffer: int
-    """Sent and not released, at one process, at most."""
+    """The maximum number of copies at one process that were sent and not released."""
     max_receive_buffer: int
-    """Arrived and not delivered, at one process, at most."""
+    """The maximum number of copies at one process that had arrived and were not delivered."""
 
     jobs: int
     job_start: Times
@@ -159,5 +160,5 @@ class Summary:
     """From the causal send of a message to the start of its job."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, ready for JSON."""
+        """Return the summary as plain values, ready for JSON."""
         return dataclasses.asdict(self)

@@ -1,4 +1,4 @@
-"""Lengths of time that are drawn: latencies, think times, handling, jobs.
+"""Random durations: latencies, think times, handling times, jobs.
 
 Every draw of a run comes from one generator, and from its `random()` alone: that
 method is the one whose sequence Python promises to keep. The functions of the C
@@ -63,26 +63,26 @@ def _normal(random: Random) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Time(Settings):
-    """A length of time in nanoseconds, the same or another one at each draw."""
+    """A distribution of durations, in nanoseconds."""
 
     kind: ClassVar[str]
 
     def sampler(self, random: Random) -> Callable[[], int]:
-        """A function that draws one length after another."""
+        """Return a function that draws a duration at each call."""
         raise NotImplementedError
 
     def fixed(self) -> int | None:
-        """The length, if it is always the same."""
+        """Return the duration if it is always the same, or else None."""
         return None
 
     def longest(self) -> int:
-        """About the longest that is to be expected: what a time-out allows for."""
+        """Return about the longest duration to be expected, for time-outs."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Constant(Time):
-    """Always the same length."""
+    """Always the same duration."""
 
     label: ClassVar[str] = "constant"
     kind: ClassVar[str] = "constant"
@@ -100,7 +100,7 @@ class Constant(Time):
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Time):
-    """Any length from `low` up to `high`, all as likely."""
+    """Any duration from `low` to `high`, all equally likely."""
 
     label: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "uniform"
@@ -122,7 +122,7 @@ class Uniform(Time):
 
 @dataclass(frozen=True, slots=True)
 class Exponential(Time):
-    """Without memory, as between calls that come at random."""
+    """Exponentially distributed around `mean`, as between independent arrivals."""
 
     label: ClassVar[str] = "exponential"
     kind: ClassVar[str] = "exponential"
@@ -138,7 +138,7 @@ class Exponential(Time):
 
 @dataclass(frozen=True, slots=True)
 class Normal(Time):
-    """Around `mean`, never below 0 (what would fall below is 0)."""
+    """Normally distributed around `mean`; negative values become 0."""
 
     label: ClassVar[str] = "normal"
     kind: ClassVar[str] = "normal"
@@ -156,7 +156,7 @@ class Normal(Time):
 
 @dataclass(frozen=True, slots=True)
 class LogNormal(Time):
-    """Half of the lengths below `median`, and a long tail: `sigma` tells how long."""
+    """Log-normally distributed: half below `median`, with a tail that grows with `sigma`."""
 
     label: ClassVar[str] = "lognormal"
     kind: ClassVar[str] = "lognormal"

@@ -1,10 +1,10 @@
-"""Why something was not delivered, and whether it could have been.
+"""Why messages were not delivered, and whether they could have been.
 
-A protocol that bears loss delivers everything in the end, unless links stay cut
-or held for good. Then what was sent across them is lost for ever, and so is what
-waits for it: behind a message that cannot arrive, an ack that cannot come back,
-or a process that waits itself. Whatever is not explained like that is the
-protocol's own failure.
+A protocol that tolerates loss delivers everything in the end, unless links stay cut
+or held for good, or processes stay frozen. Then messages sent across such links are
+never delivered, and neither are those that wait for them: behind a message that
+cannot arrive, for an ack that cannot come back, or for a process that waits itself.
+Anything else is a failure of the protocol.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def explain(
     processes: Sequence[Process],
     cut_short: bool,
 ) -> Undelivered | None:
-    """Judge a run that is over."""
+    """Return what was not delivered in a run that is over, and why; None if all was."""
     copies = tally.copies - tally.deliveries
     if not copies:
         return None
@@ -38,9 +38,9 @@ def explain(
     if cut_short:
         reasons.append(f"the run was ended at {config.until} ns")
     if links.lost and not protocol.tolerates_loss:
-        reasons.append(f"{links.lost} packets were lost, and {protocol.name} bears no loss")
+        reasons.append(f"{links.lost} packets were lost, and {protocol.name} tolerates no loss")
     if links.duplicated and not protocol.tolerates_duplication:
-        reasons.append(f"packets were duplicated, and {protocol.name} bears no duplication")
+        reasons.append(f"packets were duplicated, and {protocol.name} tolerates no duplication")
     if protocol.needs_fifo and not config.fifo():
         reasons.append(f"channels were not FIFO, and {protocol.name} needs that")
     if reasons:
@@ -67,7 +67,7 @@ def explain(
 def _sort_out(
     undelivered: Mapping[tuple[str, str], int], links: Links, processes: Sequence[Process]
 ) -> tuple[int, int, int]:
-    """Undelivered copies: across dead links, behind such, and without excuse."""
+    """Return the numbers of undelivered copies: on dead links, waiting for such, unexplained."""
     index = {p.name: p.index for p in processes}
     timeline = links.timeline
 
@@ -87,10 +87,10 @@ def _sort_out(
 
 
 def _cut_off(processes: Sequence[Process], lost: Sequence[tuple[int, int]]) -> dict[str, bool]:
-    """Which processes wait, directly or not, for something from across a dead link.
+    """Return which processes wait, directly or not, for something from a dead link.
 
-    `lost` are the dead links on which something was lost: a message, or an ack or
-    permit, which is why both ends may wait for it.
+    `lost` are the dead links on which something was lost: a message, an ack or a
+    permit. Both ends of such a link may wait for it.
     """
     cut_off = {p.name: False for p in processes}
     for link in lost:

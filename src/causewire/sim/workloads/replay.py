@@ -1,4 +1,4 @@
-"""Play the sends of a trace again, with what each of them depended on.
+"""Replay the sends of a trace, with what each of them depended on.
 
 A process sends its messages in the order of the trace, and sends each of them
 only when everything has been delivered to it that had been delivered to it
@@ -206,7 +206,7 @@ class Playback(Traffic):
         return self._proceed(p)
 
     def _ready(self, p: Process) -> bool:
-        """Whether p has something to send, and nothing is missing for it."""
+        """Return whether p can make its next send now."""
         missing = self._missing[p.index]
         done: int = p.note
         return done < len(missing) and not missing[done] and not p.left

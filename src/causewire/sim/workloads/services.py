@@ -16,9 +16,9 @@ The graph is data, for instance of an experiment file:
     [workload.services.stock]
     [workload.services.price]
 
-The services that nobody calls are the entrances: each of their replicas starts a
-request after each think time. Whoever gets a message makes the calls of its
-service, one message each, to a replica that `balance` of the called service
+The services that no other service calls are the entrances: each of their replicas
+starts a request after each think time. A process that gets a message makes the calls
+of its service, one message each, to a replica that `balance` of the called service
 chooses: `random`, `round-robin` (each caller in turn) or `sticky` (each caller
 keeps to one). A cycle of calls would never end, and is refused.
 """
@@ -107,7 +107,7 @@ class Microservices(Workload):
             done[name] = True
 
     def entrances(self) -> list[str]:
-        """The services that nobody calls."""
+        """Return the services that no other service calls."""
         called = {call.to for service in self.services.values() for call in service.calls}
         return [name for name in self.services if name not in called]
 
