@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from causewire import node
 from causewire.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -77,6 +80,19 @@ def test_link(page: Path, target: str) -> None:
     assert file.exists(), f"{path} does not exist"
     if anchor:
         assert anchor in anchors(file), f"{file.name} has no heading for #{anchor}"
+
+
+def test_the_reference_of_the_node_is_complete() -> None:
+    """Every argument, limit, event and error is on the page, and no limit that is gone."""
+    page = (DOCS / "node.md").read_text("utf-8")
+    arguments = set(inspect.signature(node.Node.__init__).parameters) - {"self"}
+    limits = {field.name for field in dataclasses.fields(node.TransportConfig)}
+    exported = {name for name in node.__all__ if name[0].isupper()} - {"Config", "Event", "Reason"}
+    for name in sorted(arguments | limits | exported):
+        assert re.search(rf"`(?:causewire\.node\.)?{name}\b", page), f"docs/node.md lacks {name}"
+    table = page.partition("## Limits")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == limits
 
 
 def test_every_page_is_in_the_navigation() -> None:
