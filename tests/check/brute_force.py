@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
 class Verdict:
-    violations: set = field(default_factory=set)  # (run, process, first, second)
+    violations: set[Any] = field(default_factory=set)  # (run, process, first, second)
     duplicates: int = 0
     undelivered: int = 0
-    bad: Counter = field(default_factory=Counter)
+    bad: Counter[Any] = field(default_factory=Counter)
     messages: int = 0
     cyclic: bool = False
 
 
-def judge(events):
+def judge(events: Any) -> Any:
     """The verdict on the events of one or more runs, in any order."""
     runs = defaultdict(list)
     for event in events:
@@ -38,7 +39,7 @@ def judge(events):
     return total
 
 
-def _judge_run(run, rows):
+def _judge_run(run: Any, rows: Any) -> Any:
     verdict = Verdict()
     history = defaultdict(list)  # process -> its sends and deliveries in order
     for event in sorted(rows, key=lambda e: e.seq):
@@ -61,7 +62,7 @@ def _judge_run(run, rows):
                 destinations[message] = set(event.peers)
     verdict.messages = len(destinations)
 
-    delivered = defaultdict(set)  # process -> messages
+    delivered: defaultdict[Any, Any] = defaultdict(set)  # process -> messages
     for process, events in history.items():
         for event in list(events):
             if event.kind != "deliver":
@@ -84,7 +85,7 @@ def _judge_run(run, rows):
     )
 
     # Everything that happened before each event: events, by process and place.
-    past = {(p, k): set() for p, events in history.items() for k in range(len(events))}
+    past: Any = {(p, k): set() for p, events in history.items() for k in range(len(events))}
     sent_at = {
         (e.origin, e.mid): (p, k)
         for p, events in history.items()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
-from causewire.check import OrderError, Sorted, Stream, check, scan
+from causewire.check import OrderError, Sorted, Source, Stream, check, scan
 from causewire.check.columns import ScatteredRunError
 from causewire.check.kernel import Found
 from causewire.check.oddities import judge
@@ -19,7 +20,7 @@ MODES = ("causal", "anyhow", "planted", "spoilt")
 ORDERS = ("as it happened", "shuffled", "without times")
 
 
-def one_run(mode: str, seed: str, run: str):
+def one_run(mode: str, seed: str, run: str) -> Any:
     """The events of a run, and the violation planted in it, if any."""
     rng = random.Random(seed)
     events = random_run(rng, run, causal=mode in ("causal", "planted") or rng.random() < 0.5)
@@ -29,7 +30,7 @@ def one_run(mode: str, seed: str, run: str):
     return events, planted
 
 
-def arranged(order: str, seed: str, events):
+def arranged(order: str, seed: str, events: Any) -> Any:
     """The same events in another order of rows."""
     if order != "as it happened":
         events = list(events)
@@ -39,11 +40,11 @@ def arranged(order: str, seed: str, events):
     return events
 
 
-def source_of(events):
+def source_of(events: Any) -> Any:
     """Where `check` would take these rows from, and all that is found in one scan."""
     trace = trace_of(events)
     try:
-        source = Stream(trace)
+        source: Source = Stream(trace)
         found = scan(source, examples=ALL, every=True)
         judge(source, found.odd, 0)
     except (OrderError, ScatteredRunError):
@@ -52,7 +53,7 @@ def source_of(events):
     return source, found
 
 
-def triples(found):
+def triples(found: Any) -> Any:
     """Violations as brute force names them."""
     result = set()
     for name, (run, rows) in found.items():
@@ -65,7 +66,7 @@ def triples(found):
     return result
 
 
-def compare(events, planted=()) -> str:
+def compare(events: Any, planted: Any = ()) -> str:
     """Assert that the check and brute force agree; returns what was found.
 
     One trace with a cycle is a trace that cannot be checked: those have to be
@@ -100,13 +101,13 @@ def compare(events, planted=()) -> str:
     return f"{verdict}, {type(source).__name__.lower()}"
 
 
-def campaign(seed: int, start: int, count: int, together: int = 100) -> Counter:
+def campaign(seed: int, start: int, count: int, together: int = 100) -> Counter[Any]:
     """Compare runs number `start` and following; returns what was seen.
 
     Runs are checked many together, as one trace, except for the spoilt ones,
     among which one may turn the order of a whole trace upside down.
     """
-    seen: Counter = Counter()
+    seen: Counter[Any] = Counter()
     for begin in range(start, start + count, together):
         mode = MODES[begin // together % len(MODES)]
         order = ORDERS[begin // together // len(MODES) % len(ORDERS)]
@@ -133,7 +134,7 @@ def campaign(seed: int, start: int, count: int, together: int = 100) -> Counter:
     return seen
 
 
-def _told(where: str, events, planted=()) -> str:
+def _told(where: str, events: Any, planted: Any = ()) -> str:
     try:
         return compare(events, planted) if events else "nothing"
     except BaseException as error:

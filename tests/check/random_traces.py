@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from causewire.trace import Event
 
@@ -35,20 +36,22 @@ def random_run(
     seq = dict.fromkeys(names, 0)
     clock = dict.fromkeys(names, 0)
     sent = dict.fromkeys(names, 0)
-    past: dict[str, set] = {name: set() for name in names}  # messages sent before now
-    needs: dict[tuple[str, int], set] = {}  # message -> messages before it
-    to: dict[tuple[str, int], set] = {}
+    past: dict[str, set[Any]] = {name: set() for name in names}  # messages sent before now
+    needs: dict[tuple[str, int], set[Any]] = {}  # message -> messages before it
+    to: dict[tuple[str, int], set[Any]] = {}
     sent_at: dict[tuple[str, int], int] = {}
     pending: list[tuple[tuple[str, int], str]] = []
-    got: dict[str, set] = {name: set() for name in names}
-    events = []
+    got: dict[str, set[Any]] = {name: set() for name in names}
+    events: list[Any] = []
 
-    def add(p: str, kind: str, origin=None, mid=None, peers=(), after: int = 0) -> None:
+    def add(
+        p: str, kind: str, origin: Any = None, mid: Any = None, peers: Any = (), after: int = 0
+    ) -> None:
         clock[p] = max(clock[p], after) + 1
         events.append(Event(run, p, seq[p], len(events), clock[p], kind, origin, mid, tuple(peers)))
         seq[p] += rng.randint(1, gap)
 
-    def ready(copy) -> bool:
+    def ready(copy: Any) -> bool:
         message, d = copy
         return all(m in got[d] for m in needs[message] if d in to[m])
 
@@ -109,8 +112,15 @@ def plant(rng: random.Random, events: list[Event]) -> Planted | None:
             else:
                 events.insert(j, events.pop(k))
                 _restamp(events)
-            return Planted(a.run, a.process, (a.origin, a.mid), (b.origin, b.mid))
+            return Planted(a.run, a.process, named(a), named(b))
     return None
+
+
+def named(event: Event) -> tuple[str, int]:
+    """The message that the row is about."""
+    assert event.origin is not None
+    assert event.mid is not None
+    return event.origin, event.mid
 
 
 def spoil(rng: random.Random, events: list[Event]) -> None:
@@ -129,8 +139,9 @@ def spoil(rng: random.Random, events: list[Event]) -> None:
         elif what == "duplicate":
             mine = [i for i in range(k, len(events)) if events[i].process == e.process]
             last = events[mine[-1]]
+            assert last.lamport is not None
             events.append(e._replace(seq=last.seq + 1, lamport=last.lamport + 1))
-        elif e.origin is not None:
+        elif e.origin is not None and e.mid is not None:
             names = sorted({event.process for event in events} | {"stranger"})
             change = rng.choice(["origin", "mid", "peers", "kind"])
             if change == "origin":
@@ -159,7 +170,7 @@ def _restamp(events: list[Event]) -> None:
     for seqs in free.values():
         seqs.sort(reverse=True)
     clock: dict[str, int] = {}
-    sent: dict = {}
+    sent: dict[Any, Any] = {}
     for k, e in enumerate(events):
         after = sent[e.origin, e.mid] if e.kind == "deliver" else 0
         clock[e.process] = max(clock.get(e.process, 0), after) + 1
@@ -168,10 +179,10 @@ def _restamp(events: list[Event]) -> None:
         events[k] = e._replace(seq=free[e.process].pop(), lamport=clock[e.process], time_ns=k)
 
 
-def _pasts(events: list[Event]) -> dict:
+def _pasts(events: list[Event]) -> dict[Any, Any]:
     """For each message, all that happened before it (rows are in order)."""
-    known: dict[str, set] = {}
-    past: dict = {}
+    known: dict[str, set[Any]] = {}
+    past: dict[Any, Any] = {}
     for e in events:
         mine = known.setdefault(e.process, set())
         if e.kind == "send":

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +19,9 @@ from causewire.trace import Event, write_trace
 from .random_traces import random_run
 
 
-def rows(*specs):
-    seq, events = {}, []
+def rows(*specs: Any) -> Any:
+    seq: dict[Any, Any] = {}
+    events: list[Any] = []
     for process, kind, origin, mid, *peers in specs:
         seq[process] = seq.get(process, -1) + 1
         events.append(
@@ -36,7 +40,7 @@ TRIANGLE = rows(
 )
 
 
-def test_in_words():
+def test_in_words() -> None:
     report = check(TRIANGLE)
     assert str(report.examples[0]) == (
         "p0 sent p0:1 to p2; p0 then sent p0:2 to p1; "
@@ -58,7 +62,7 @@ def test_in_words():
     ]
 
 
-def test_from_one_sender():
+def test_from_one_sender() -> None:
     events = rows(
         ("a", "send", "a", 1, *"bcdefgh"), ("a", "send", "a", 2, "b"), ("b", "deliver", "a", 2)
     )
@@ -68,7 +72,7 @@ def test_from_one_sender():
     )
 
 
-def test_as_json():
+def test_as_json() -> None:
     found = json.loads(json.dumps(check(TRIANGLE).to_json()))
     assert found == {
         "events": 6,
@@ -99,14 +103,14 @@ def test_as_json():
     }
 
 
-def steps(events):
+def steps(events: list[Event]) -> Any:
     """Which message leads to which, directly: the definition of a chain."""
-    history = {}
+    history: dict[Any, Any] = {}
     for event in sorted(events, key=lambda e: e.seq):
         history.setdefault((event.run, event.process), []).append(event)
-    leads = {}
+    leads: dict[Any, Any] = {}
     for (run, _), mine in history.items():
-        seen = []
+        seen: list[Any] = []
         for event in mine:
             message = run, event.origin, event.mid
             if event.kind == "send":
@@ -117,7 +121,7 @@ def steps(events):
     return leads
 
 
-def distance(leads, start, goal):
+def distance(leads: Any, start: Any, goal: Any) -> Any:
     queue, length = deque([start]), {start: 1}
     while queue:
         message = queue.popleft()
@@ -131,7 +135,7 @@ def distance(leads, start, goal):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_chains_are_shortest(seed):
+def test_chains_are_shortest(seed: int) -> None:
     rng = random.Random(seed)
     events = [e for k in range(3) for e in random_run(rng, str(k), causal=False, steps=60)]
     if seed % 2:
@@ -152,7 +156,7 @@ def test_chains_are_shortest(seed):
         assert v.late == ((v.run, v.process, *v.first) in delivered)
 
 
-def test_over_many_batches(tmp_path, monkeypatch):
+def test_over_many_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows between two sends are collected across batches, for several examples."""
     middle = []
     for k in range(1, 400):
@@ -172,7 +176,7 @@ def test_over_many_batches(tmp_path, monkeypatch):
     assert str(short).startswith("p0:1 happened before p1:1, but p2 delivered")
 
 
-def zip_in(events, middle):
+def zip_in(events: list[Event], middle: Any) -> Iterator[Any]:
     """The specs of the events, with the others spread between them."""
     part = len(middle) // len(events)
     for k, e in enumerate(events):

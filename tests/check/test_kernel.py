@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +19,13 @@ from .random_traces import plant, random_run
 
 
 @pytest.mark.parametrize("start", range(0, 3000, 100))
-def test_agrees_with_brute_force(start):
+def test_agrees_with_brute_force(start: Any) -> None:
     """The quick share; `python -m campaigns.check_fuzz` runs 100,000."""
     seen = campaign(seed=3, start=start, count=100, together=25)
     assert seen["planted"] > 0
 
 
-def test_the_campaign_sees_everything_it_should():
+def test_the_campaign_sees_everything_it_should() -> None:
     seen = campaign(seed=4, start=0, count=120, together=10)
     verdicts = {what for key, count in seen.items() if key != "planted" for what in key[2:]}
     assert verdicts >= {"ordered, stream", "ordered, sorted", "violations, stream"}
@@ -31,7 +33,7 @@ def test_the_campaign_sees_everything_it_should():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_much_in_flight(seed):
+def test_much_in_flight(seed: int) -> None:
     """Rings, slots, versions and tables grow, and are recycled, and nothing is lost."""
     rng = random.Random(seed)
     events = random_run(rng, "r", causal=False, steps=400)
@@ -44,18 +46,18 @@ def test_much_in_flight(seed):
 class Recut:
     """The same rows, cut elsewhere."""
 
-    def __init__(self, source, rng):
+    def __init__(self, source: Any, rng: Any) -> None:
         self.name, self.unique, self.repeated = source.name, source.unique, source.repeated
         self.source, self.rng = source, rng
 
     @property
-    def rows(self):
+    def rows(self) -> Any:
         return self.source.rows
 
-    def repeated_rows(self, limit):
+    def repeated_rows(self, limit: Any) -> Any:
         return self.source.repeated_rows(limit)
 
-    def chunks(self):
+    def chunks(self) -> Iterator[Any]:
         for chunk in self.source.chunks():
             rows = len(chunk.columns.kind)
             at = 0
@@ -66,7 +68,7 @@ class Recut:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_where_batches_end_makes_no_difference(seed):
+def test_where_batches_end_makes_no_difference(seed: int) -> None:
     rng = random.Random(seed)
     events = [e for k in range(5) for e in random_run(rng, str(k), causal=False)]
     source, whole = source_of(events)
@@ -80,11 +82,13 @@ def test_where_batches_end_makes_no_difference(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_blocks_of_origins_share_the_violations(seed):
+def test_blocks_of_origins_share_the_violations(seed: int) -> None:
     rng = random.Random(seed)
     events = [e for k in range(5) for e in random_run(rng, str(k), causal=False)]
     source, whole = source_of(events)
-    found, count, lo = set(), 0, 0
+    found: set[Any] = set()
+    count = 0
+    lo = 0
     while lo < 5:
         hi = rng.randint(lo + 1, 5)
         part = scan(source, (lo, hi), examples=ALL, every=True)
@@ -98,12 +102,15 @@ def test_blocks_of_origins_share_the_violations(seed):
     assert count == whole.violations
 
 
-def wide(processes, seed):
+def wide(processes: Any, seed: int) -> Any:
     """A run of many processes, with a few violations."""
     rng = random.Random(seed)
-    events, seq, mid, sent = [], {}, {}, []
+    events: list[Any] = []
+    seq: dict[Any, Any] = {}
+    mid: dict[Any, Any] = {}
+    sent: list[Any] = []
 
-    def add(p, kind, origin, number, *peers):
+    def add(p: Any, kind: str, origin: str, number: Any, *peers: Any) -> None:
         seq[p] = seq.get(p, -1) + 1
         events.append(Event("r", p, seq[p], None, len(events), kind, origin, number, peers))
 
@@ -119,7 +126,7 @@ def wide(processes, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_too_wide_for_memory_means_blocks(seed):
+def test_too_wide_for_memory_means_blocks(seed: int) -> None:
     events = wide(70, seed)
     whole = check(events)
     blocks = check(events, memory=12 * 70 * 40)  # 32 origins at a time
@@ -127,7 +134,7 @@ def test_too_wide_for_memory_means_blocks(seed):
     assert blocks == whole
 
 
-def test_examples_are_the_first_ones():
+def test_examples_are_the_first_ones() -> None:
     events = wide(20, 1)
     many = check(events, examples=1000)
     assert len(many.examples) < many.violations
@@ -141,8 +148,8 @@ def test_examples_are_the_first_ones():
 # -- state -----------------------------------------------------------------------------------
 
 
-def test_state_does_not_grow_with_the_trace():
-    def state(rounds):
+def test_state_does_not_grow_with_the_trace() -> None:
+    def state(rounds: Any) -> Any:
         kernel = Kernel()
         position = 0
         for k in range(rounds):
@@ -163,7 +170,7 @@ def test_state_does_not_grow_with_the_trace():
     assert state(10) == state(2000)
 
 
-def test_a_message_lost_for_good_costs_no_more_in_the_long_run():
+def test_a_message_lost_for_good_costs_no_more_in_the_long_run() -> None:
     """It is overtaken again and again, and counted without being walked over."""
     events = [Event("r", "a", 0, None, 1, "send", "a", 1, ("b",))]
     for k in range(2, 1002):
@@ -177,7 +184,7 @@ def test_a_message_lost_for_good_costs_no_more_in_the_long_run():
 # -- what the kernel refuses -------------------------------------------------------------------
 
 
-def one(kind, process, seq, origin, mid, *peers):
+def one(kind: str, process: str, seq: Any, origin: str, mid: int, *peers: Any) -> Any:
     return Event("r", process, seq, None, seq + 1, kind, origin, mid, peers)
 
 
@@ -190,19 +197,19 @@ def one(kind, process, seq, origin, mid, *peers):
         [one("send", "a", 0, "a", 1, "b"), one("send", "a", 1, "a", 1, "b")],
     ],
 )
-def test_rows_out_of_order_are_noticed(events):
+def test_rows_out_of_order_are_noticed(events: list[Event]) -> None:
     with pytest.raises(OrderError):
         scan(Stream(trace_of(events)))
 
 
-def test_mids_need_not_grow_if_messages_are_known_to_differ():
+def test_mids_need_not_grow_if_messages_are_known_to_differ() -> None:
     events = [one("send", "a", 0, "a", 9, "b"), one("send", "a", 1, "a", 2, "b")]
     events.append(one("deliver", "b", 0, "a", 2))
     found = scan(Sorted(trace_of(events)), every=True)
     assert triples(found.found) == {("r", "b", ("a", 9), ("a", 2))}
 
 
-def test_huge_mids_and_many_destinations():
+def test_huge_mids_and_many_destinations() -> None:
     names = [f"p{k}" for k in range(300)]
     events = [one("send", "a", k, "a", 2**62 + k, *names, names[0]) for k in range(3)]
     for name in names[:100]:
@@ -216,7 +223,7 @@ def test_huge_mids_and_many_destinations():
     }
 
 
-def test_planted_violations_are_planted():
+def test_planted_violations_are_planted() -> None:
     """The generator does what it says, or the campaign would prove little."""
     for seed in range(50):
         rng = random.Random(seed)

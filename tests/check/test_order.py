@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,17 +16,26 @@ from causewire.trace import Event, TraceError, trace_of, write_trace
 from .random_traces import random_run
 
 
-def one(process, seq, kind, origin, mid, *peers, run="r", lamport=None):
+def one(
+    process: str,
+    seq: Any,
+    kind: str,
+    origin: str,
+    mid: int,
+    *peers: Any,
+    run: str = "r",
+    lamport: Any = None,
+) -> Any:
     return Event(run, process, seq, None, lamport, kind, origin, mid, peers)
 
 
-def facts(report):
+def facts(report: Any) -> Any:
     """What must not depend on the order of the rows."""
     return report.events, report.messages, report.processes, report.runs, report.violations
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_order_of_rows_makes_no_difference(seed):
+def test_the_order_of_rows_makes_no_difference(seed: int) -> None:
     rng = random.Random(seed)
     events = [e for k in range(4) for e in random_run(rng, f"run {k}", causal=seed % 2 == 0)]
     wanted = check(events)
@@ -37,7 +49,7 @@ def test_the_order_of_rows_makes_no_difference(seed):
     assert check(mixed).examples == check(list(reversed(mixed))).examples
 
 
-def test_one_file_for_each_process(tmp_path):
+def test_one_file_for_each_process(tmp_path: Path) -> None:
     events = random_run(random.Random(5), "r", causal=False, steps=60)
     for process in sorted({event.process for event in events}):
         mine = [event for event in events if event.process == process]
@@ -45,10 +57,11 @@ def test_one_file_for_each_process(tmp_path):
     assert facts(check(tmp_path)) == facts(check(events))
 
 
-def test_new_lamport_times_are_topological():
+def test_new_lamport_times_are_topological() -> None:
     events = random_run(random.Random(1), "r", causal=False, steps=80)
     random.Random(2).shuffle(events)
-    sent, last = set(), {}
+    sent: set[Any] = set()
+    last: dict[Any, Any] = {}
     rows = 0
     for chunk in Sorted(trace_of(e._replace(lamport=None) for e in events)).chunks():
         c, names = chunk.columns, chunk.run.processes
@@ -67,7 +80,7 @@ def test_new_lamport_times_are_topological():
 # -- cycles --------------------------------------------------------------------------------
 
 
-def test_a_cycle_is_named():
+def test_a_cycle_is_named() -> None:
     events = [
         one("a", 0, "deliver", "b", 1),
         one("a", 1, "send", "a", 1, "b"),
@@ -83,14 +96,14 @@ def test_a_cycle_is_named():
     )
 
 
-def test_a_process_that_hears_itself_too_early():
+def test_a_process_that_hears_itself_too_early() -> None:
     events = [one("a", 3, "deliver", "a", 7), one("a", 4, "send", "a", 7, "a")]
     with pytest.raises(TraceError, match=r"a delivered a:7 \(seq 3\) and then sent a:7 \(seq 4\)"):
         check(events)
 
 
 @pytest.mark.parametrize("hops", [3, 6, 7, 40])
-def test_long_cycles_are_cut_short_in_words(hops):
+def test_long_cycles_are_cut_short_in_words(hops: Any) -> None:
     events = []
     for k in range(hops):
         before = (k - 1) % hops
@@ -107,7 +120,7 @@ def test_long_cycles_are_cut_short_in_words(hops):
     assert "elsewhere" not in told
 
 
-def test_bad_rows_make_no_cycle():
+def test_bad_rows_make_no_cycle() -> None:
     """A delivery that was not addressed there takes no part in the order."""
     events = [
         one("a", 0, "deliver", "b", 1),
@@ -122,7 +135,7 @@ def test_bad_rows_make_no_cycle():
 # -- bad data ----------------------------------------------------------------------------------
 
 
-def test_each_kind_of_bad_row():
+def test_each_kind_of_bad_row() -> None:
     events = [
         one("a", 0, "send", "a", 1, "b"),
         one("a", 1, "send", "z", 5, "b"),
@@ -151,13 +164,13 @@ def test_each_kind_of_bad_row():
     assert [row.seq for row in check(events, examples=2).bad_rows] == [2, 0]
 
 
-def test_two_rows_in_one_place():
+def test_two_rows_in_one_place() -> None:
     events = [one("a", 1, "send", "a", 1, "b"), one("a", 1, "send", "a", 2, "b")]
     with pytest.raises(TraceError, match="process 'a' of run 'r' has two rows with seq 1"):
         check(events)
 
 
-def test_many_duplicates():
+def test_many_duplicates() -> None:
     """More than the kernel sets aside at once."""
     events = [one("a", k, "send", "a", k + 1, "b") for k in range(300)]
     for k in range(300):
@@ -168,8 +181,9 @@ def test_many_duplicates():
     assert report.bad_rows == []
 
 
-def test_an_empty_trace_is_refused(tmp_path):
-    for events in ([], iter(())):
+def test_an_empty_trace_is_refused(tmp_path: Path) -> None:
+    nothing: list[Iterable[Event]] = [[], iter(())]
+    for events in nothing:
         with pytest.raises(TraceError, match="the trace is empty"):
             check(events)
     write_trace(tmp_path / "t.parquet", [])
@@ -177,7 +191,7 @@ def test_an_empty_trace_is_refused(tmp_path):
         check(tmp_path / "t.parquet")
 
 
-def test_rows_of_other_kinds_count_as_events_only():
+def test_rows_of_other_kinds_count_as_events_only() -> None:
     quiet = [Event("r", "a", 0, None, None, "job_start"), Event("s", "b", 0, None, None, "job_end")]
     report = check(quiet)
     assert facts(report) == (2, 0, 2, 2, 0)
@@ -185,10 +199,10 @@ def test_rows_of_other_kinds_count_as_events_only():
     assert facts(check(events)) == (4, 1, 3, 2, 0)
 
 
-def test_progress_and_kinds_of_input(tmp_path):
+def test_progress_and_kinds_of_input(tmp_path: Path) -> None:
     events = random_run(random.Random(3), "r", causal=True, steps=50)
     write_trace(tmp_path / "t.parquet", events)
-    seen = []
+    seen: list[Any] = []
     report = check(tmp_path / "t.parquet", progress=seen.append)
     assert seen == [len(events)]
     for same in (str(tmp_path / "t.parquet"), trace_of(events), iter(events)):

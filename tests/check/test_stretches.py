@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,19 +21,28 @@ from .random_traces import random_run
 ALL = 1_000_000
 
 
-def rows_of(events):
+def rows_of(events: list[Event]) -> Any:
     """Name, names and columns of a run in one piece."""
     (chunk,) = Stream(trace_of(events)).chunks()
     return chunk.run, chunk.columns.copy()
 
 
-def rows_of_many(events):
+def rows_of_many(events: list[Event]) -> Any:
     """The same for more than a batch."""
     chunks = [(c.run, c.columns.copy()) for c in Stream(trace_of(events)).chunks()]
     return chunks[0][0], Columns.joined([columns for _, columns in chunks])
 
 
-def stretch(columns, n, start, end, *, step=1, examples=ALL, every=True):
+def stretch(
+    columns: Any,
+    n: int,
+    start: Any,
+    end: Any,
+    *,
+    step: int = 1,
+    examples: Any = ALL,
+    every: bool = True,
+) -> Any:
     """The rows from `start` to `end`, and as many beyond as it takes, by so many at a time."""
     kernel = Stretch(examples=examples, every=every)
     kernel.feed(columns.rows(start, end), n, start)
@@ -44,7 +54,7 @@ def stretch(columns, n, start, end, *, step=1, examples=ALL, every=True):
     return kernel
 
 
-def in_stretches(columns, n, cuts, **options):
+def in_stretches(columns: Any, n: int, cuts: Any, **options: Any) -> Any:
     """All that is found, as one kernel would tell it."""
     bounds = [0, *cuts, len(columns.kind)]
     parts = [stretch(columns, n, start, end, **options) for start, end in pairwise(bounds)]
@@ -62,7 +72,7 @@ def in_stretches(columns, n, cuts, **options):
     )
 
 
-def whole(columns, n, *, examples=ALL, every=True):
+def whole(columns: Any, n: int, *, examples: Any = ALL, every: bool = True) -> Any:
     kernel = Kernel(examples=examples, every=every)
     kernel.feed(columns, n)
     return (
@@ -74,12 +84,12 @@ def whole(columns, n, *, examples=ALL, every=True):
     )
 
 
-def some_cuts(rng, rows):
+def some_cuts(rng: random.Random, rows: int) -> list[int]:
     return sorted(rng.randint(0, rows) for _ in range(rng.randint(1, 6)))
 
 
 @pytest.mark.parametrize("mode", ["causal", "anyhow", "planted", "spoilt"])
-def test_agrees_with_the_kernel(mode):
+def test_agrees_with_the_kernel(mode: Any) -> None:
     compared = set_aside = 0
     for k in range(150):
         events, _ = one_run(mode, f"stretches/{k}", "r")
@@ -103,7 +113,7 @@ def test_agrees_with_the_kernel(mode):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_agrees_with_brute_force(seed):
+def test_agrees_with_brute_force(seed: int) -> None:
     rng = random.Random(seed)
     events = random_run(rng, "r", causal=False, steps=150)
     wanted = brute_force.judge(events)
@@ -115,7 +125,7 @@ def test_agrees_with_brute_force(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_row_a_stretch(seed):
+def test_every_row_a_stretch(seed: int) -> None:
     events = random_run(random.Random(seed), "r", causal=False, steps=60)
     run, columns = rows_of(events)
     n = len(run.processes)
@@ -123,7 +133,7 @@ def test_every_row_a_stretch(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_first_examples_can_be_told(seed):
+def test_the_first_examples_can_be_told(seed: int) -> None:
     rng = random.Random(seed)
     events = random_run(rng, "r", causal=False, steps=200)
     run, columns = rows_of(events)
@@ -133,11 +143,11 @@ def test_the_first_examples_can_be_told(seed):
     assert found[:4] == whole(columns, n, examples=4, every=False)[0]
 
 
-def wide_run(rng, processes, steps, lost):
+def wide_run(rng: Any, processes: Any, steps: Any, lost: Any) -> Any:
     """Unicasts among many, delivered anyhow but soon; some never are."""
     events, pending, seq, sent = [], [], [0] * processes, [0] * processes
 
-    def add(p, kind, origin, mid, peers=()):
+    def add(p: Any, kind: str, origin: str, mid: int, peers: Any = ()) -> None:
         events.append(Event("r", f"p{p}", seq[p], None, None, kind, f"p{origin}", mid, peers))
         seq[p] += 1
 
@@ -156,7 +166,7 @@ def wide_run(rng, processes, steps, lost):
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.005, 0.02, 0.3])
-def test_clocks_become_narrow_where_little_is_left(lost):
+def test_clocks_become_narrow_where_little_is_left(lost: Any) -> None:
     rng = random.Random(f"narrow/{lost}")
     events = wide_run(rng, 150, 3000, lost)
     run, columns = rows_of(events)
@@ -177,7 +187,7 @@ class Wide(Kernel):
     _numbers = np.int32
 
 
-def test_clocks_get_more_bits_when_numbers_grow():
+def test_clocks_get_more_bits_when_numbers_grow() -> None:
     """One sends more messages than 16 bits can count; in flight then, and overtaken."""
     rng = random.Random("bits")
     events = wide_run(rng, 2, 80_000, 0.0001)
@@ -195,7 +205,7 @@ def test_clocks_get_more_bits_when_numbers_grow():
     assert told[2] == wide.violations
 
 
-def test_it_stops_where_everything_has_arrived():
+def test_it_stops_where_everything_has_arrived() -> None:
     """However long the run is: only rows that it has to see are asked for."""
     events = wide_run(random.Random("stops"), 50, 3000, 0.0)
     run, columns = rows_of(events)
@@ -210,7 +220,7 @@ def test_it_stops_where_everything_has_arrived():
     assert kernel.messages == sum(e.kind == "send" for e in events[:2000])
 
 
-def test_processes_that_are_mentioned_beyond_the_end():
+def test_processes_that_are_mentioned_beyond_the_end() -> None:
     """They carry what they know, and what they send counts for nothing."""
     rows = [
         ("a", "send", "a", 1, ("c",)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from operator import methodcaller
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +21,7 @@ from causewire.trace import (
     write_trace,
 )
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "run": "r",
     "process": "a",
     "seq": 0,
@@ -34,7 +36,7 @@ GOOD = {
 }
 
 
-def complaint(path):
+def complaint(path: Path) -> Any:
     with pytest.raises(TraceError) as info:
         list(open_trace(path).events())
     text = str(info.value)
@@ -46,24 +48,24 @@ def complaint(path):
     return text.removeprefix(str(path)).removeprefix(": ")
 
 
-def jsonl(path, *rows):
+def jsonl(path: Path, *rows: dict[str, Any]) -> Any:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-def parquet(path, *rows, schema=None):
+def parquet(path: Path, *rows: dict[str, Any], schema: Any = None) -> Any:
     if schema is None:
         schema = pa.schema([field.with_nullable(True) for field in arrow_schema()])
     pq.write_table(pa.Table.from_pylist(list(rows), schema), path)
     return path
 
 
-def test_missing(tmp_path):
+def test_missing(tmp_path: Path) -> None:
     assert complaint(tmp_path / "none.parquet") == "no such file or directory"
     assert complaint(tmp_path / "none.jsonl") == "no such file or directory"
 
 
-def test_no_trace_at_all(tmp_path):
+def test_no_trace_at_all(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b")
     assert complaint(tmp_path / "t.csv").startswith("neither .parquet nor .jsonl")
     (tmp_path / "t.parquet").write_text("this is not it, however long it may be")
@@ -76,7 +78,7 @@ def test_no_trace_at_all(tmp_path):
         open_trace()
 
 
-def test_truncated_parquet(tmp_path):
+def test_truncated_parquet(tmp_path: Path) -> None:
     path = parquet(tmp_path / "t.parquet", GOOD)
     whole = path.read_bytes()
     for size in (len(whole) // 2, len(whole) - 1, 8):
@@ -84,9 +86,11 @@ def test_truncated_parquet(tmp_path):
         assert complaint(path) == "cut short: its footer is missing"
 
 
-def test_damaged_parquet_names_the_row(tmp_path):
+def test_damaged_parquet_names_the_row(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    rows = [{**GOOD, "seq": k, "mid": k * k * 7919 % 10007} for k in range(3000)]
+    rows: list[dict[str, Any]] = [
+        {**GOOD, "seq": k, "mid": k * k * 7919 % 10007} for k in range(3000)
+    ]
     table = pa.Table.from_pylist(rows, arrow_schema())
     pq.write_table(table, path, row_group_size=1000, use_dictionary=False, compression="snappy")
     with pq.ParquetFile(path) as file:
@@ -101,7 +105,7 @@ def test_damaged_parquet_names_the_row(tmp_path):
 
 
 @pytest.mark.parametrize("ours", [True, False])
-def test_whatever_is_flipped_is_an_error_or_harmless(tmp_path, ours):
+def test_whatever_is_flipped_is_an_error_or_harmless(tmp_path: Path, ours: Any) -> None:
     """A segmentation fault would show as well."""
     rng = random.Random(1)
     path = tmp_path / "t.parquet"
@@ -124,7 +128,7 @@ def test_whatever_is_flipped_is_an_error_or_harmless(tmp_path, ours):
     assert errors > 100
 
 
-def test_wrong_columns(tmp_path):
+def test_wrong_columns(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": [1], "y": [2]}), path)
     assert complaint(path) == (
@@ -143,7 +147,7 @@ def test_wrong_columns(tmp_path):
         ("kind", [None], "column kind is int32, not string"),  # all null is written as int32
     ],
 )
-def test_wrong_types(tmp_path, column, values, told):
+def test_wrong_types(tmp_path: Path, column: Any, values: Any, told: Any) -> None:
     good = pa.Table.from_pylist([GOOD], arrow_schema())
     at = good.schema.get_field_index(column)
     pq.write_table(good.set_column(at, column, pa.array(values)), tmp_path / "t.parquet")
@@ -165,7 +169,7 @@ BAD_VALUES = [
 
 
 @pytest.mark.parametrize(("column", "value", "told"), BAD_VALUES)
-def test_bad_values_in_parquet(tmp_path, column, value, told):
+def test_bad_values_in_parquet(tmp_path: Path, column: Any, value: Any, told: Any) -> None:
     rows = [GOOD, {**GOOD, "seq": 1}, {**GOOD, "seq": 2, column: value}, GOOD]
     assert complaint(parquet(tmp_path / "t.parquet", *rows)) == f"row 3: {told}"
 
@@ -189,12 +193,12 @@ def test_bad_values_in_parquet(tmp_path, column, value, told):
         ("peers", None, "a send row needs peers, its destinations"),
     ],
 )
-def test_bad_values_in_json_lines(tmp_path, column, value, told):
+def test_bad_values_in_json_lines(tmp_path: Path, column: Any, value: Any, told: Any) -> None:
     rows = [GOOD, {**GOOD, "seq": 1}, {**GOOD, "seq": 2, column: value}, GOOD]
     assert complaint(jsonl(tmp_path / "t.jsonl", *rows)) == f"row 3: {told}"
 
 
-def test_missing_fields_in_json_lines(tmp_path):
+def test_missing_fields_in_json_lines(tmp_path: Path) -> None:
     for name in ("run", "process", "seq", "kind"):
         row = {key: value for key, value in GOOD.items() if key != name}
         assert complaint(jsonl(tmp_path / "t.jsonl", row)) == f"row 1: has no {name}"
@@ -203,7 +207,7 @@ def test_missing_fields_in_json_lines(tmp_path):
     assert event == Event("r", "a", 0, None, None, "send", "a", 1, ("b",))
 
 
-def test_broken_json_lines(tmp_path):
+def test_broken_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     jsonl(path, GOOD)
     good = path.read_text()
@@ -221,7 +225,7 @@ def test_broken_json_lines(tmp_path):
     assert len(list(open_trace(path).events())) == 1
 
 
-def test_where_nothing_can_be_written(tmp_path):
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     for name in ("none/t.parquet", "none/t.jsonl", "none/t"):
         with pytest.raises(TraceError, match="cannot be written: No such file or directory"):
             open_writer(tmp_path / name)
@@ -229,14 +233,14 @@ def test_where_nothing_can_be_written(tmp_path):
         open_writer(tmp_path / "t.csv")
 
 
-def test_an_error_is_a_value():
+def test_an_error_is_a_value() -> None:
     error = TraceError("file", 3, "two\nlines")
     assert (error.file, error.row, error.reason) == ("file", 3, "two lines")
     assert str(error) == "file: row 3: two lines"
     assert str(TraceError("file", None, "why")) == "file: why"
 
 
-def test_unknown_columns_are_our_own_mistake(tmp_path):
+def test_unknown_columns_are_our_own_mistake(tmp_path: Path) -> None:
     write_trace(tmp_path / "t.jsonl", [])
     with pytest.raises(ValueError, match="no such columns"):
         list(open_trace(tmp_path / "t.jsonl").batches(["colour"]))

@@ -6,6 +6,10 @@ import hashlib
 import subprocess
 import sys
 import textwrap
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,25 +37,25 @@ EVENTS = [
 ]
 
 
-def many(count):
+def many(count: Any) -> Iterator[Any]:
     for k in range(count):
         p = f"p{k % 7}"
         yield Event("r", p, k // 7, k, k + 1, "send", p, k // 7 + 1, (f"p{k % 5}",), k % 100, 8)
 
 
-def interrupted():
+def interrupted() -> Iterator[Any]:
     yield EVENTS[0]
     raise ZeroDivisionError
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.jsonl", "directory"])
-def test_round_trip(tmp_path, name):
+def test_round_trip(tmp_path: Path, name: str) -> None:
     assert write_trace(tmp_path / name, EVENTS) == len(EVENTS)
     assert list(open_trace(tmp_path / name).events()) == EVENTS
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.jsonl"])
-def test_columns_have_our_types(tmp_path, name):
+def test_columns_have_our_types(tmp_path: Path, name: str) -> None:
     write_trace(tmp_path / name, EVENTS)
     (batch,) = open_trace(tmp_path / name).batches()
     assert batch.row == 1
@@ -66,7 +70,7 @@ def test_columns_have_our_types(tmp_path, name):
     assert few.columns.schema.names == ["run", "mid"]
 
 
-def test_memory_looks_like_a_file(tmp_path):
+def test_memory_looks_like_a_file(tmp_path: Path) -> None:
     write_trace(tmp_path / "t.parquet", EVENTS)
     (stored,) = open_trace(tmp_path / "t.parquet").batches()
     (held,) = trace_of(EVENTS).batches()
@@ -74,7 +78,7 @@ def test_memory_looks_like_a_file(tmp_path):
     assert list(trace_of(iter(EVENTS)).events()) == EVENTS
 
 
-def test_row_groups_and_batches_are_bounded(tmp_path):
+def test_row_groups_and_batches_are_bounded(tmp_path: Path) -> None:
     count = ROW_GROUP + 10
     write_trace(tmp_path / "t.parquet", many(count))
     with pq.ParquetFile(tmp_path / "t.parquet") as file:
@@ -86,7 +90,7 @@ def test_row_groups_and_batches_are_bounded(tmp_path):
     assert [batch.row for batch in batches] == [1, ROW_GROUP + 1]
 
 
-def test_a_directory_has_several_files(tmp_path, monkeypatch):
+def test_a_directory_has_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("causewire.trace.parquet.FILE_ROWS", 4)
     write_trace(tmp_path / "t", EVENTS)
     names = sorted(path.name for path in (tmp_path / "t").iterdir())
@@ -94,13 +98,13 @@ def test_a_directory_has_several_files(tmp_path, monkeypatch):
     assert list(open_trace(tmp_path / "t").events()) == EVENTS
 
 
-def test_an_empty_trace_can_be_written(tmp_path):
+def test_an_empty_trace_can_be_written(tmp_path: Path) -> None:
     for name in ("t.parquet", "t.jsonl", "t"):
         write_trace(tmp_path / name, [])
         assert list(open_trace(tmp_path / name).events()) == []
 
 
-def test_the_same_rows_give_the_same_bytes_whatever_the_hash_seed(tmp_path):
+def test_the_same_rows_give_the_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
     program = textwrap.dedent(
         """
         import sys
@@ -122,7 +126,9 @@ def test_the_same_rows_give_the_same_bytes_whatever_the_hash_seed(tmp_path):
     assert digests[:2] == digests[2:]
 
 
-def test_columns_and_events_give_the_same_bytes(tmp_path, monkeypatch):
+def test_columns_and_events_give_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("causewire.trace.parquet.ROW_GROUP", 64)
     rows = list(many(200))
     write_trace(tmp_path / "a.parquet", rows)
@@ -138,7 +144,7 @@ def test_columns_and_events_give_the_same_bytes(tmp_path, monkeypatch):
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
-def test_no_pyarrow_is_needed_for_json_lines(tmp_path):
+def test_no_pyarrow_is_needed_for_json_lines(tmp_path: Path) -> None:
     program = textwrap.dedent(
         """
         import sys
@@ -156,7 +162,7 @@ def test_no_pyarrow_is_needed_for_json_lines(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.jsonl", "directory"])
-def test_nothing_appears_until_a_trace_is_complete(tmp_path, name):
+def test_nothing_appears_until_a_trace_is_complete(tmp_path: Path, name: str) -> None:
     writer = open_writer(tmp_path / name)
     for event in EVENTS:
         writer.write(event)
@@ -170,13 +176,13 @@ def test_nothing_appears_until_a_trace_is_complete(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.jsonl", "directory"])
-def test_an_exception_leaves_nothing(tmp_path, name):
+def test_an_exception_leaves_nothing(tmp_path: Path, name: str) -> None:
     with pytest.raises(ZeroDivisionError):
         write_trace(tmp_path / name, interrupted())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_is_replaced_but_a_directory_is_not(tmp_path):
+def test_a_file_is_replaced_but_a_directory_is_not(tmp_path: Path) -> None:
     for name in ("t.parquet", "t.jsonl"):
         write_trace(tmp_path / name, EVENTS)
         write_trace(tmp_path / name, EVENTS[:1])
@@ -187,7 +193,7 @@ def test_a_file_is_replaced_but_a_directory_is_not(tmp_path):
         write_trace(tmp_path / "d", EVENTS)
 
 
-def test_a_live_file_grows_and_is_mended(tmp_path):
+def test_a_live_file_grows_and_is_mended(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     writer = open_writer(path, live=True)
     writer.write(EVENTS[0])
@@ -204,14 +210,14 @@ def test_a_live_file_grows_and_is_mended(tmp_path):
     assert list(open_trace(path).events()) == EVENTS[:2]
 
 
-def test_a_live_file_keeps_its_rows_after_an_exception(tmp_path):
+def test_a_live_file_keeps_its_rows_after_an_exception(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     with pytest.raises(ZeroDivisionError), open_writer(path, live=True) as writer:
-        writer.write(list(map(writer.write, interrupted())))
+        deque(map(writer.write, interrupted()))
     assert list(open_trace(path).events()) == EVENTS[:1]
 
 
-def test_live_is_for_json_lines(tmp_path):
+def test_live_is_for_json_lines(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"must be a \.jsonl"):
         open_writer(tmp_path / "t.parquet", live=True)
 
@@ -219,7 +225,7 @@ def test_live_is_for_json_lines(tmp_path):
 # -- other people's Parquet ----------------------------------------------------------------
 
 
-def test_other_widths_and_encodings_are_taken(tmp_path):
+def test_other_widths_and_encodings_are_taken(tmp_path: Path) -> None:
     table = pa.Table.from_pylist([event._asdict() for event in EVENTS[:5]], arrow_schema())
     other = pa.table(
         {
@@ -240,7 +246,7 @@ def test_other_widths_and_encodings_are_taken(tmp_path):
     assert events == expected
 
 
-def test_several_paths_are_one_trace(tmp_path):
+def test_several_paths_are_one_trace(tmp_path: Path) -> None:
     write_trace(tmp_path / "a.jsonl", EVENTS[:2])
     write_trace(tmp_path / "b.parquet", EVENTS[2:])
     trace = open_trace(tmp_path / "a.jsonl", tmp_path / "b.parquet")
@@ -251,7 +257,7 @@ def test_several_paths_are_one_trace(tmp_path):
     assert list(open_trace(tmp_path).events()) == EVENTS
 
 
-def test_a_dictionary_that_overflowed_is_read_all_the_same(tmp_path):
+def test_a_dictionary_that_overflowed_is_read_all_the_same(tmp_path: Path) -> None:
     rows = [
         Event("r", f"p{k}", 0, k, k, "send", f"p{k}", 1, (f"a-rather-long-name-{k}", "b"))
         for k in range(5000)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,12 @@ from causewire.trace import Event, TraceError, read_shiviz, write_shiviz
 from causewire.trace.shiviz import DELIMITER, PATTERN
 
 
-def rows(*specs, run="r"):
+def rows(*specs: Any, run: str = "r") -> Any:
     """Rows from (process, kind, origin, mid, peers), in the order they happened."""
-    seq, clock, sent, events = {}, {}, {}, []
+    seq: dict[Any, Any] = {}
+    clock: dict[Any, Any] = {}
+    sent: dict[Any, Any] = {}
+    events: list[Any] = []
     for process, kind, origin, mid, *peers in specs:
         clock[process] = clock.get(process, 0) + 1
         if kind == "deliver":
@@ -39,16 +44,16 @@ TRIANGLE = rows(
 )
 
 
-def shape(events):
+def shape(events: list[Event]) -> Any:
     """What happened at each process, in order, and nothing else."""
-    result = {}
+    result: dict[Any, Any] = {}
     for e in sorted(events, key=lambda e: e.seq):
         what = e.kind, e.origin, e.mid, e.peers
         result.setdefault((e.run, e.process), []).append(what)
     return result
 
 
-def log(tmp_path, text):
+def log(tmp_path: Path, text: str) -> Any:
     path = tmp_path / "log"
     path.write_text(text)
     return path
@@ -57,7 +62,7 @@ def log(tmp_path, text):
 # -- ours --------------------------------------------------------------------------------
 
 
-def test_there_and_back(tmp_path):
+def test_there_and_back(tmp_path: Path) -> None:
     other = rows(("x", "send", "x", 7, "y"), ("y", "deliver", "x", 7, "x"), run="other run")
     assert write_shiviz(tmp_path / "log", TRIANGLE + other) == 9
     back = read_shiviz(tmp_path / "log")
@@ -66,7 +71,7 @@ def test_there_and_back(tmp_path):
     assert [check(events).violations for events in (TRIANGLE, back.events)] == [1, 1]
 
 
-def test_the_text_and_the_clocks(tmp_path):
+def test_the_text_and_the_clocks(tmp_path: Path) -> None:
     write_shiviz(tmp_path / "log", TRIANGLE[:3])
     assert (tmp_path / "log").read_text() == (
         "=== r ===\n"
@@ -79,14 +84,14 @@ def test_the_text_and_the_clocks(tmp_path):
     )
 
 
-def test_shiviz_would_open_it(tmp_path):
+def test_shiviz_would_open_it(tmp_path: Path) -> None:
     """The rules of ShiViz's own parser and model, written down from its source."""
     write_shiviz(tmp_path / "log", TRIANGLE)
     text = (tmp_path / "log").read_text()
     pattern = re.compile(PATTERN.replace("(?<", "(?P<"))
     found = [(m["host"], json.loads(m["clock"])) for m in pattern.finditer(text)]
     assert len(found) == len(TRIANGLE)
-    hosts = {}
+    hosts: dict[Any, Any] = {}
     for host, clock in found:
         hosts.setdefault(host, []).append(clock)
     for host, clocks in hosts.items():
@@ -95,7 +100,7 @@ def test_shiviz_would_open_it(tmp_path):
             assert all(1 <= known <= len(hosts[other]) for other, known in clock.items())
 
 
-def test_other_kinds_are_written_when_asked_for(tmp_path):
+def test_other_kinds_are_written_when_asked_for(tmp_path: Path) -> None:
     events = [*TRIANGLE, Event("r", "c", 9, None, 9, "crash")]
     assert write_shiviz(tmp_path / "log", events) == 7
     assert write_shiviz(tmp_path / "log", events, kinds=None) == 8
@@ -104,13 +109,13 @@ def test_other_kinds_are_written_when_asked_for(tmp_path):
     assert back.events[-1].kind == "crash"
 
 
-def test_rows_without_times_stay_as_they_are(tmp_path):
+def test_rows_without_times_stay_as_they_are(tmp_path: Path) -> None:
     events = [event._replace(lamport=None) for event in TRIANGLE]
     write_shiviz(tmp_path / "log", events)
     assert shape(read_shiviz(tmp_path / "log").events) == shape(TRIANGLE)
 
 
-def test_what_cannot_be_written(tmp_path):
+def test_what_cannot_be_written(tmp_path: Path) -> None:
     path = tmp_path / "log"
     bad = rows(("a b", "send", "a b", 1, "c"))
     with pytest.raises(TraceError, match=r"no hosts with white space: 'a b'"):
@@ -139,7 +144,7 @@ c {"c":3,"b":2,"a":2} thinking
 """
 
 
-def test_named_messages_show_a_violation(tmp_path):
+def test_named_messages_show_a_violation(tmp_path: Path) -> None:
     found = read_shiviz(log(tmp_path, SAID), NAMED, run="mine")
     assert found.messages == "names"
     report = check(found.events)
@@ -150,7 +155,7 @@ def test_named_messages_show_a_violation(tmp_path):
     assert found.events[-1].kind == "local"
 
 
-def test_named_destinations_show_what_is_missing(tmp_path):
+def test_named_destinations_show_what_is_missing(tmp_path: Path) -> None:
     text = SAID.replace("sent m1", "sent m1 to c, d").replace("sent m3", "sent m3 to c")
     report = check(read_shiviz(log(tmp_path, text), NAMED).events)
     assert (report.undelivered, report.violations) == (1, 1)
@@ -164,7 +169,7 @@ def test_named_destinations_show_what_is_missing(tmp_path):
         ('{"b":1,"a":2} got', '{"b":1,"a":1} got', "row 3: message 'm2' is delivered, but"),
     ],
 )
-def test_names_that_make_no_sense(tmp_path, old, new, told):
+def test_names_that_make_no_sense(tmp_path: Path, old: Any, new: Any, told: Any) -> None:
     with pytest.raises(TraceError) as info:
         read_shiviz(log(tmp_path, SAID.replace(old, new)), NAMED)
     assert str(info.value).startswith(f"{tmp_path / 'log'}: {told}")
@@ -188,7 +193,7 @@ Received reply
 """
 
 
-def test_govector(tmp_path):
+def test_govector(tmp_path: Path) -> None:
     found = read_shiviz(log(tmp_path, GOVECTOR))
     assert found.messages == "clocks"
     assert shape(found.events) == {
@@ -207,7 +212,7 @@ def test_govector(tmp_path):
     assert (report.messages, report.violations, report.undelivered) == (2, 0, 0)
 
 
-def test_only_the_latest_events_are_senders(tmp_path):
+def test_only_the_latest_events_are_senders(tmp_path: Path) -> None:
     """b learnt of a; c hears from b only, although it newly knows of a as well."""
     text = """\
 a {"a":1}
@@ -235,19 +240,20 @@ two at once
     assert [what[1] for what in shape(found.events)["", "e"]] == ["b", "d"]
 
 
-def test_lamport_times_fit(tmp_path):
+def test_lamport_times_fit(tmp_path: Path) -> None:
     for text, pattern in ((GOVECTOR, PATTERN), (SAID, NAMED)):
         events = read_shiviz(log(tmp_path, text), pattern).events
-        sent = {(e.origin, e.mid): e.lamport for e in events if e.kind == "send"}
-        last = {}
+        sent: dict[Any, Any] = {(e.origin, e.mid): e.lamport for e in events if e.kind == "send"}
+        last: dict[Any, Any] = {}
         for e in events:
+            assert e.lamport is not None
             assert e.lamport > last.get(e.process, 0)
             last[e.process] = e.lamport
             if e.kind == "deliver":
                 assert e.lamport > sent[e.origin, e.mid]
 
 
-def test_several_runs(tmp_path):
+def test_several_runs(tmp_path: Path) -> None:
     text = f"=== one ===\n{GOVECTOR}=== two ===\n{GOVECTOR}"
     runs = {event.run for event in read_shiviz(log(tmp_path, text)).events}
     assert runs == {"one", "two"}
@@ -273,13 +279,13 @@ def test_several_runs(tmp_path):
         ('a {"a":"1"}\nx\n', "row 1: the clock must be a JSON object of integers"),
     ],
 )
-def test_bad_logs(tmp_path, text, told):
+def test_bad_logs(tmp_path: Path, text: str, told: Any) -> None:
     with pytest.raises(TraceError) as info:
         read_shiviz(log(tmp_path, text))
     assert str(info.value).startswith(f"{tmp_path / 'log'}: {told}")
 
 
-def test_bad_expressions_and_files(tmp_path):
+def test_bad_expressions_and_files(tmp_path: Path) -> None:
     path = log(tmp_path, GOVECTOR)
     with pytest.raises(TraceError, match=r"the expression has no group clock, event"):
         read_shiviz(path, r"(?<host>\S+)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,7 +30,9 @@ class Pair:
 
     def start(self, name: str, incarnation: int, **more: Any) -> Transport[Any]:
         settings: dict[str, Any] = (
-            {"config": TransportConfig(local_datagram=1232)} | self.settings | more
+            {"config": TransportConfig(local_datagram=1232), "entropy": Random(name).randbytes}
+            | self.settings
+            | more
         )
         return Transport(name, incarnation=incarnation, **settings)
 

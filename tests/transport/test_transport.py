@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from causewire.core.endpoint import LocalProtocolError
@@ -154,7 +156,7 @@ def test_keys_differ_by_direction_and_incarnation() -> None:
     pair.send(b"x")
     (first,) = pair.out(pair.ann)
     again = Pair(key=KEY)
-    again.ann = again.start("ann", 1002)
+    again.ann = again.start("ann", 1002, entropy=Random("later").randbytes)
     again.meet()
     again.send(b"x")
     (second,) = again.out(again.ann)
@@ -305,6 +307,11 @@ def test_a_peer_is_followed_to_its_new_address() -> None:
     pair.bob.send("ann", b"from elsewhere")
     (datagram,) = pair.out(pair.bob)
     pair.ann.datagram_received(datagram, elsewhere, pair.now)
+    assert not [event for event in events(pair.ann) if isinstance(event, PeerMoved)]
+    challenge, *_ = [data for data, to in pair.ann.datagrams_to_send(pair.now) if to == elsewhere]
+    pair.give(pair.bob, challenge)
+    for data in pair.out(pair.bob):
+        pair.ann.datagram_received(data, elsewhere, pair.now)
     assert PeerMoved("bob", elsewhere) in events(pair.ann)
     pair.send()
     assert {address for _, address in pair.ann.datagrams_to_send(pair.now)} == {elsewhere}
@@ -550,4 +557,4 @@ def test_the_whole_of_it_is_a_value_without_a_clock() -> None:
 def test_names_that_cannot_travel() -> None:
     for name in ("", "x" * 256, "a\0b", "tab\t"):
         with pytest.raises(ValueError, match="process name"):
-            Transport(name, incarnation=1, protocol="csps")
+            Transport(name, incarnation=1, entropy=bytes, protocol="csps")

@@ -60,23 +60,23 @@ pair are delivered, so that it does not learn an old entry again from a process 
 news has not reached.
 
     I1  completeness: for every undelivered message (o, c, x) in the past of process i, c
-        other than i: `past` of i has an entry of o for c, or for a group with c, of at
-        least x; or it has an entry of i itself for c, or for a group with c, of an
-        undelivered message that x happened before, or that is x.
+        other than i, `past` of i has an entry for c, or for a group with c, that names a
+        message of o of at least x, or a message that x happened before.
     I2  truth: an entry in `past`, or in the list of a message, names a message that
         happened before; NEWS names delivered messages only.
     I3  snapshot: the list of a waiting message is fixed when it is sent, and only shrinks.
     I4  a message carries at most K entries, and a part at most max(K // 4, 1).
 
 *Safety.* Let x -> m, both to d, and m from i. If i sent x, the channel is FIFO. Otherwise x
-is in the past of i when m is sent, and by I1 one of three holds. x is delivered. Or m
-lists an entry (o, d, x') with x' >= x, so d holds m. Or an earlier message of i to d
-replaced x; it is before m on the channel, and after x by induction. An entry that m
-does not list is known to d: if d listed it to i, it was in the past of d then; if i listed
-it to d, d learnt it when it delivered that message, which is before m. No process lists
-messages to itself. I1 holds after the delivery of m at d, because the list of m and what d
-knows make up the past of m; after news, by I2; and after a send, because the new message
-replaces only what happened before it.
+is in the past of i when m is sent. If x is not delivered, I1 gives an entry for d that
+names x, or a later message of the same channel, or a message y to d with x -> y. If that
+message is an earlier one of i, it is before m on the channel; otherwise m lists it, and d
+holds m until it is delivered, which by induction is after x. So d delivers m after x.
+I1 holds after the delivery of m at d, because the list of m and what d knows make up what i
+knew when it sent m: an entry that m does not list was listed to i by d, so it was in the
+past of d then, or was listed to d by i, in a message before m on the channel, or is for d.
+It holds after news, by I2, and after a send, because the new message replaces only what
+happened before it and has the same destination.
 
 *Liveness*, on a reliable network without any clock. Induction over happened-before, which
 is well founded. All messages of i to d before m are delivered at some time. Then m is the

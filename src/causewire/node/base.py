@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..core.endpoint import Delivery
@@ -49,8 +49,13 @@ class BaseNode(Generic[R]):
             found by `resolver`, and processes that contact this one become known as well.
         protocol: The name of a protocol, or a `causewire.protocols.Protocol`.
         protocol_options: Options of the protocol.
-        key: The cluster key, at least 16 random bytes. Without one, datagrams are not
-            encrypted, and the node listens on loopback addresses only, unless `insecure`.
+        key: The cluster key, at least 16 random bytes, or several, of which the first one
+            seals and all open, so that a key can be replaced while the cluster runs.
+            Without one, datagrams are not encrypted, and the node listens on loopback
+            addresses only, unless `insecure`.
+        identity: The private key of this process (32 bytes, X25519). With it, a member
+            that has the cluster key cannot speak for another one.
+        identities: The public keys of the other members, by name; needed with `identity`.
         resolver: A function that returns the address of a process, given its name.
         trace: A file or directory to write a trace to.
         run: The name of the run in the trace.
@@ -76,7 +81,9 @@ class BaseNode(Generic[R]):
         peers: Mapping[str, Place] | None = None,
         protocol: str | Protocol = "csps",
         protocol_options: Mapping[str, Any] | None = None,
-        key: bytes | None = None,
+        key: bytes | Sequence[bytes] | None = None,
+        identity: bytes | None = None,
+        identities: Mapping[str, bytes] | None = None,
         resolver: Resolver | None = None,
         trace: str | os.PathLike[str] | None = None,
         run: str = "node",
@@ -101,10 +108,13 @@ class BaseNode(Generic[R]):
         self._transport: Transport[R] = Transport(
             name,
             incarnation=incarnation or new_incarnation(),
+            entropy=secrets.token_bytes,
             protocol=protocol,
             protocol_options=protocol_options,
             peers=self._places,
             key=key,
+            identity=identity,
+            identities=identities,
             config=config,
             life=life,
             receipt=self._receipt,

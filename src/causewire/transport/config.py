@@ -31,6 +31,12 @@ class TransportConfig:
     peers: int = 4096
     """The most peers that are known at a time."""
 
+    # -- greetings: how many are looked at, per second
+    greetings: int = 1000
+    """From all addresses together."""
+    greetings_per_address: int = 40
+    """From one address."""
+
     # -- datagrams
     datagram: int = 1232
     """The longest datagram to other machines; every IPv6 path carries this size."""

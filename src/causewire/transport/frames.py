@@ -37,11 +37,13 @@ __all__ = [
     "most_messages",
     "put_ack",
     "put_because",
+    "put_challenge",
     "put_clock",
     "put_delivered",
     "put_obituary",
     "put_permit",
     "put_piece",
+    "put_response",
     "put_run",
     "read",
 ]
@@ -59,6 +61,8 @@ class FrameType(IntEnum):
     WHY = 0x07
     BECAUSE = 0x08
     BYE = 0x09
+    CHALLENGE = 0x0A
+    RESPONSE = 0x0B
     MESSAGES = 0x10
     PIECE = 0x18
 
@@ -78,6 +82,9 @@ PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 
 CLOCK_MOST = 1 + 8
 """The most bytes of a CLOCK frame."""
+
+TOKEN_BYTES = 8
+"""The length of the random bytes in a CHALLENGE."""
 
 _WIDTHS = "BHIQ"
 
@@ -100,12 +107,14 @@ class Contents:
         "acked",
         "because",
         "bye",
+        "challenge",
         "clock",
         "delivered",
         "eliciting",
         "obituaries",
         "permit",
         "pieces",
+        "response",
         "runs",
         "why",
     )
@@ -127,6 +136,10 @@ class Contents:
         """The answer to that."""
         self.bye = False
         """The sender closes down."""
+        self.challenge = b""
+        """Bytes to be sent back to where they came from."""
+        self.response = b""
+        """The answer to that."""
         self.runs: list[MessageRun] = []
         self.pieces: list[Piece] = []
         self.eliciting = False
@@ -190,6 +203,16 @@ def put_clock(lamport: int) -> bytes:
 def put_obituary(name: str, incarnation: int) -> bytes:
     """Return an OBITUARY frame: all incarnations of `name` below this one are gone."""
     return b"\x05" + put_text(name) + incarnation.to_bytes(8, "big")
+
+
+def put_challenge(token: bytes) -> bytes:
+    """Return a CHALLENGE frame: who gets it at an address sends `token` back."""
+    return b"\x0a" + token
+
+
+def put_response(token: bytes) -> bytes:
+    """Return a RESPONSE frame, the answer to a CHALLENGE."""
+    return b"\x0b" + token
 
 
 def put_because(names: Iterable[str], space: int) -> bytes:
@@ -298,9 +321,21 @@ def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
             names.append(name)
     elif kind == FrameType.BYE:
         contents.bye = True
+    elif kind == FrameType.CHALLENGE:
+        contents.challenge, at = _read_token(data, at)
+    elif kind == FrameType.RESPONSE:
+        contents.response, at = _read_token(data, at)
     else:
         raise MalformedError(f"unknown frame type {kind:#x}")
     return at
+
+
+def _read_token(data: bytes, at: int) -> tuple[bytes, int]:
+    """Return the eight bytes of a challenge or a response, and the next index."""
+    end = at + TOKEN_BYTES
+    if end > len(data):
+        raise MalformedError("cut short")
+    return data[at:end], end
 
 
 def _read_mid(data: bytes, at: int) -> tuple[int, int]:

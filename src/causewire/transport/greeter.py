@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .allowance import Allowance
 from .carrier import Carrier
 from .config import TransportConfig
 from .events import Address, Event, PeerRefused
 from .heads import GREETING, Greeting, greeting_head, read_greeting_head
+from .noise import HandshakeError
 from .peers import Identity, Peer, Peers
-from .seal import Sealer
+from .seal import Exchange, Sealer
 from .stats import DropReason, Stats
 from .varint import MalformedError
 
@@ -37,6 +39,7 @@ class Greeter:
         self._config = config
         self._stats = stats
         self._emit = emit
+        self._allowance = Allowance(config.greetings, config.greetings_per_address)
         self.out: list[tuple[bytes, Address]] = []
         """Greetings to be sent."""
 
@@ -50,7 +53,16 @@ class Greeter:
             address: Where to send the greeting.
         """
         me, config = self._me, self._config
-        head = greeting_head(me.name, me.incarnation, peer.name, peer.greetings)
+        session = peer.session
+        try:
+            if session is not None and session.established and answers == session.incarnation:
+                exchange = session.exchange
+            else:
+                exchange = self._exchange(peer).message
+        except HandshakeError as error:
+            self._refused(peer, str(error))
+            return
+        head = greeting_head(me.name, me.incarnation, peer.name)
         contents = Greeting(
             answers,
             settled,
@@ -59,10 +71,16 @@ class Greeter:
             config.peer_messages,
             config.peer_bytes,
             max(config.datagram, config.local_datagram),
+            exchange,
         ).encode()
-        seal = self._sealer.greeting(me.name, me.incarnation, peer.name)
-        self.out.append((seal.close(peer.greetings, head, contents), address))
-        peer.greetings += 1
+        self.out.append((self._sealer.close_greeting(head, contents), address))
+
+    def _exchange(self, peer: Peer) -> Exchange:
+        """Return the agreement on the keys of the next session with a peer."""
+        if peer.exchange is None:
+            me = self._me
+            peer.exchange = self._sealer.exchange(me.name, me.incarnation, peer.name)
+        return peer.exchange
 
     def received(self, data: bytes, address: Address, now: float) -> None:
         """Act on a datagram that claims to be a greeting.
@@ -74,15 +92,21 @@ class Greeter:
         if data[0] != GREETING:
             stats.drop(DropReason.OTHER_VERSION)
             return
-        source, born, target, number, at = read_greeting_head(data)
+        if not self._sealer.genuine(data):
+            stats.drop(DropReason.UNVERIFIED)
+            return
+        if not self._allowance.take(address, now):
+            stats.drop(DropReason.TOO_MANY_GREETINGS)
+            return
+        source, born, target, at = read_greeting_head(data)
         if target != me.name or source == me.name or not source.isprintable():
             stats.drop(DropReason.NOT_FOR_US)
             return
-        seal = self._sealer.greeting(source, born, target)
-        contents = seal.open(number, data[:at], data[at:])
-        if contents is None:
+        opened = self._sealer.open_greeting(data, at)
+        if opened is None:
             stats.drop(DropReason.UNVERIFIED)
             return
+        contents, secret = opened
         greeting = Greeting.decode(contents)
         if not 0 < born < 1 << 63:
             raise MalformedError("an impossible incarnation")
@@ -92,10 +116,16 @@ class Greeter:
         elif reason := self._incompatible(peer, greeting):
             self._refuse(peer, reason, greeting, address)
         else:
-            self._answer(peer, born, greeting, address, now)
+            self._answer(peer, born, greeting, secret, address, now)
 
     def _answer(
-        self, peer: Peer, born: int, greeting: Greeting, address: Address, now: float
+        self,
+        peer: Peer,
+        born: int,
+        greeting: Greeting,
+        secret: bytes,
+        address: Address,
+        now: float,
     ) -> None:
         """Act on a greeting of a compatible peer, and answer it unless it is settled."""
         me, peers = self._me, self._peers
@@ -108,8 +138,15 @@ class Greeter:
         if greeting.answers > me.incarnation:
             peers.superseded(greeting.answers)
         settled = peer.session is not None and peer.session.established and born == known
-        if greeting.answers == me.incarnation and not settled:
-            settled = peers.establish(peer, born, greeting, address, now)
+        if not settled:
+            try:
+                exchange = self._exchange(peer)
+            except HandshakeError as error:
+                self._refuse(peer, str(error), greeting, address)
+                return
+            exchange.received(greeting.exchange, secret, born)
+            if greeting.answers == me.incarnation and exchange.seals(born) is not None:
+                settled = peers.establish(peer, born, greeting, address, now)
         if not greeting.settled:
             self.greet(peer, born, settled, address)
 
@@ -125,8 +162,11 @@ class Greeter:
     def _refuse(self, peer: Peer, reason: str, greeting: Greeting, address: Address) -> None:
         """Refuse a peer, and let it know who refuses it."""
         self._stats.drop(DropReason.REFUSED_PEER)
+        self._refused(peer, reason)
+        if not greeting.settled:
+            self.greet(peer, 0, True, address)
+
+    def _refused(self, peer: Peer, reason: str) -> None:
         if not peer.refused:
             peer.refused = True
             self._emit(PeerRefused(peer.name, reason))
-        if not greeting.settled:
-            self.greet(peer, 0, True, address)

@@ -11,6 +11,7 @@ A process that sees its own incarnation answered knows that the other side is al
 since nobody could know the number before: the session is established. A greeting that
 answers anything else changes nothing, so a recording of an old greeting is useless to an
 attacker. Every greeting is answered except those that say that the session is settled.
+With a cluster key, greetings also carry the messages of a handshake (`seal.Exchange`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = [
     "read_greeting_head",
 ]
 
-VERSION = 1
+VERSION = 2
 GREETING = VERSION << 4 | 1
 SESSION = VERSION << 4 | 2
 
@@ -57,13 +58,16 @@ class Greeting(NamedTuple):
     """The same in bytes of payload."""
     datagram: int
     """The longest datagram that the sender accepts."""
+    exchange: bytes = b""
+    """The sender's message for the agreement on session keys, if there is one."""
 
     def encode(self) -> bytes:
         """Return the contents as bytes."""
         numbers = (self.life, self.messages, self.room, self.datagram)
         answers = self.answers.to_bytes(8, "big")
         settled = b"\x01" if self.settled else b"\x00"
-        return answers + settled + put_text(self.protocol) + b"".join(map(put, numbers))
+        parts = (answers, settled, put_text(self.protocol), *map(put, numbers), self.exchange)
+        return b"".join(parts)
 
     @classmethod
     def decode(cls, data: bytes) -> Greeting:
@@ -80,26 +84,28 @@ class Greeting(NamedTuple):
             n, at = get(data, at)
             numbers.append(n)
         life, messages, room, datagram = numbers
-        if at != len(data):
-            raise MalformedError("bytes after a greeting")
+        exchange = data[at:]
+        if len(exchange) > 255:
+            raise MalformedError("too many bytes after a greeting")
         if not life or not messages or not room or datagram < LEAST_DATAGRAM:
             raise MalformedError("a greeting that leaves no room")
         answers = int.from_bytes(data[:8], "big")
-        return cls(answers, data[8] == 1, protocol, life, messages, room, datagram)
+        return cls(answers, data[8] == 1, protocol, life, messages, room, datagram, exchange)
 
 
-def greeting_head(source: str, born: int, target: str, number: int) -> bytes:
+def greeting_head(source: str, born: int, target: str) -> bytes:
     """Return the head of a greeting."""
     who = put_text(source) + born.to_bytes(8, "big") + put_text(target)
-    return b"%c%b%b" % (GREETING, who, number.to_bytes(8, "big"))
+    return b"%c%b" % (GREETING, who)
 
 
-def read_greeting_head(data: bytes) -> tuple[str, int, str, int, int]:
-    """Return source, its incarnation, target, number, and where the contents begin."""
+def read_greeting_head(data: bytes) -> tuple[str, int, str, int]:
+    """Return source, its incarnation, target, and where the contents begin.
+
+    Raises:
+        MalformedError: There is no such head.
+    """
     source, at = get_text(data, 1)
-    born = data[at : at + 8]
+    born = int.from_bytes(data[at : at + 8], "big")
     target, at = get_text(data, at + 8)
-    number = data[at : at + 8]
-    if len(number) < 8:
-        raise MalformedError("cut short")
-    return source, int.from_bytes(born, "big"), target, int.from_bytes(number, "big"), at + 8
+    return source, born, target, at

@@ -37,7 +37,7 @@ from .events import (
 )
 from .heads import Greeting
 from .ledger import Ledger
-from .seal import Sealer
+from .seal import Exchange
 from .session import Session
 from .stats import DropReason, Stats
 from .timers import Timers
@@ -77,9 +77,10 @@ class Peer:
     __slots__ = (
         "address",
         "armed",
+        "exchange",
         "greet_at",
         "greet_pause",
-        "greetings",
+        "home",
         "lives",
         "name",
         "refused",
@@ -90,14 +91,16 @@ class Peer:
     def __init__(self, name: str, address: Address) -> None:
         self.name = name
         self.address = address
+        self.home: Address | None = None
+        """The address that the driver gave; it is tried again if the peer is silent."""
         self.wanted = False
         """Whether to look for it even if there is no message for it."""
         self.session: Session | None = None
         self.lives = 0
         """Sessions made, each with another incarnation."""
         self.refused = False
-        self.greetings = 0
-        """Greetings sent; they are numbered."""
+        self.exchange: Exchange | None = None
+        """The agreement on the keys of the next session."""
         self.greet_at: float | None = None
         self.greet_pause = 0.0
         self.armed: float | None = None
@@ -112,7 +115,6 @@ class Peers:
         me: Identity,
         *,
         carrier: Carrier,
-        sealer: Sealer,
         ledger: Ledger,
         arrivals: Arrivals,
         config: TransportConfig,
@@ -121,7 +123,6 @@ class Peers:
     ) -> None:
         self._me = me
         self._carrier = carrier
-        self._sealer = sealer
         self._ledger = ledger
         self._arrivals = arrivals
         self._config = config
@@ -160,7 +161,7 @@ class Peers:
                 raise ValueError(f"more than {self._config.peers} peers")
         elif peer.wanted and peer.address == address:
             return
-        peer.address = address
+        peer.address = peer.home = address
         if peer.session is not None:
             peer.session.address = address
         peer.wanted = True
@@ -221,9 +222,12 @@ class Peers:
         peer.address = session.address = address
         config = self._config
         limit = config.local_datagram if _local(address) else config.datagram
-        me = self._me
-        tag = session.establish(me.name, me.incarnation, born, greeting, self._sealer, limit)
-        self.by_tag[tag] = session
+        exchange, peer.exchange = peer.exchange, None
+        seals = None if exchange is None else exchange.seals(born)
+        assert exchange is not None
+        assert seals is not None
+        session.exchange = exchange.message
+        self.by_tag[session.establish(born, greeting, seals, limit)] = session
         session.heard_at = now
         session.obituaries = {n: k for n, k in self.floors.items() if n != peer.name}
         peer.greet_at = None

@@ -37,7 +37,7 @@ from .inbound import Inbound
 from .outbound import Outbound
 from .received import Received
 from .recovery import CongestionWindow, Recovery, RoundTrip, Sent
-from .seal import Seal, Sealer
+from .seal import Seal
 
 __all__ = ["Session"]
 
@@ -76,6 +76,7 @@ class Session:
         "credit_left",
         "delivered",
         "established",
+        "exchange",
         "flagged",
         "heard_at",
         "inbound",
@@ -127,6 +128,8 @@ class Session:
         self.recovery = Recovery(trip, CongestionWindow(config.datagram))
         self._limit = config.datagram
         """Bytes of frames that a datagram has room for."""
+        self.exchange = b""
+        """This side's message in the handshake of the session, for greetings to repeat."""
         self._sealing: Seal
         self._opening: Seal
         # The sender's account: messages accepted and not known to be delivered (`ledger`).
@@ -183,13 +186,12 @@ class Session:
     # -- beginning and end ----------------------------------------------------
 
     def establish(
-        self, me: str, born: int, incarnation: int, greeting: Greeting, sealer: Sealer, limit: int
+        self, incarnation: int, greeting: Greeting, seals: tuple[Seal, Seal], limit: int
     ) -> bytes:
         """Begin to exchange datagrams; return the tag of those that will arrive."""
         self.incarnation = incarnation
         self.established = True
-        self._sealing = sealer.session(me, born, self.name, incarnation)
-        self._opening = sealer.session(self.name, incarnation, me, born)
+        self._sealing, self._opening = seals
         self._limit = min(limit, greeting.datagram) - HEAD.size - self._sealing.overhead
         self.recovery.window = CongestionWindow(min(limit, greeting.datagram))
         self.outbound.peer_messages = greeting.messages
@@ -271,6 +273,12 @@ class Session:
             else:
                 self.recovery.next_number += 1
         return datagrams
+
+    def single(self, frame: bytes) -> bytes:
+        """Return a datagram with one frame, which is not sent again if it is lost."""
+        number = self.recovery.next_number
+        self.recovery.next_number += 1
+        return self._sealing.close(number, HEAD.pack(SESSION, self._sealing.tag, number), frame)
 
     def _fill(self, budget: Budget, sent: Sent, clock: int) -> bool:
         """Write the next datagram, and return whether it says anything new.

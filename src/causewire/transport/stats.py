@@ -15,6 +15,7 @@ class DropReason(StrEnum):
     OTHER_VERSION = "other_version"
     NOT_FOR_US = "not_for_us"
     UNVERIFIED = "unverified"
+    TOO_MANY_GREETINGS = "too_many_greetings"
     UNKNOWN_SESSION = "unknown_session"
     DUPLICATE = "duplicate"
     NO_ROOM = "no_room"

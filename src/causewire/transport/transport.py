@@ -15,9 +15,9 @@ and after any of these
     messages                                delivered messages, for the driver to take
     next_timer()                            when to call `timer_fired`
 
-There is no socket, no clock, no randomness and no waiting in here: the time and the
-incarnation come from outside, so a whole system of transports runs in virtual time and
-repeats from its seed.
+There is no socket, no clock, no randomness and no waiting in here: the time, the
+incarnation and random bytes come from outside, so a whole system of transports runs in
+virtual time and repeats from its seed.
 
 **Turns.** The driver reports everything that has happened, then asks for datagrams. What is
 new for a peer by then shares datagrams, acks and permits included. They are not delayed any
@@ -31,7 +31,7 @@ to the protocol, and so acknowledged, when the application's queue has room.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic
 
 from ..core.endpoint import RemoteProtocolError
@@ -48,6 +48,7 @@ from .heads import HEAD, SESSION
 from .ledger import Ledger
 from .link import Link
 from .observer import Observer
+from .paths import Paths
 from .peers import Identity, Peers
 from .seal import sealer
 from .session import Session
@@ -66,10 +67,15 @@ class Transport(Generic[A]):
     Args:
         name: The name of this process.
         incarnation: A number that is higher than that of every earlier start.
+        entropy: Returns random bytes: `secrets.token_bytes`, or a seeded generator in
+            tests that have to repeat.
         protocol: The name of a protocol, or a `Protocol`.
         protocol_options: Options of the protocol.
         peers: The other members, for a protocol with a fixed group.
-        key: The cluster key; without one datagrams are not encrypted.
+        key: The cluster key, or several of which the first one seals and all open;
+            without one datagrams are not encrypted.
+        identity: The private key of this process, if members have key pairs.
+        identities: The public keys of the other members, by name, in that case.
         config: Settings.
         life: How many times this process has started, for names in traces.
         receipt: The class of what `send` and `try_send` return.
@@ -81,10 +87,13 @@ class Transport(Generic[A]):
         name: str,
         *,
         incarnation: int,
+        entropy: Callable[[int], bytes],
         protocol: str | Protocol = "csps",
         protocol_options: Mapping[str, Any] | None = None,
         peers: Iterable[str] = (),
-        key: bytes | None = None,
+        key: bytes | Sequence[bytes] | None = None,
+        identity: bytes | None = None,
+        identities: Mapping[str, bytes] | None = None,
         config: TransportConfig | None = None,
         life: int = 1,
         receipt: type[A] = Accepted,  # type: ignore[assignment]
@@ -97,7 +106,7 @@ class Transport(Generic[A]):
         self._events: deque[Event] = deque()
         emit = self._events.append
         self._carrier = _carrier(about, name, peers)
-        self._sealer = sealer(key)
+        self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
         self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit)
         self.messages = self._arrivals.messages
@@ -105,7 +114,6 @@ class Transport(Generic[A]):
         self._peers = Peers(
             self.me,
             carrier=self._carrier,
-            sealer=self._sealer,
             ledger=self._ledger,
             arrivals=self._arrivals,
             config=self.config,
@@ -122,6 +130,7 @@ class Transport(Generic[A]):
             stats=self.stats,
             emit=emit,
         )
+        self._paths = Paths(self._peers, entropy)
         self._upkeep = Upkeep(self._peers, self._greeter, self.config, self.stats, emit)
         self._acceptance = Acceptance(
             self.me,
@@ -276,8 +285,12 @@ class Transport(Generic[A]):
         if messages and not self._arrivals.acceptable(session, contents):
             self.stats.drop(DropReason.NO_ROOM)
             return
-        if number > session.received.largest and address != session.address:
-            self._peers.moved(session, address)
+        if contents.challenge:
+            self._paths.challenged(session, contents.challenge, address)
+        if contents.response:
+            self._paths.answered(session, contents.response, address)
+        if address != session.address and number > session.received.largest:
+            self._paths.seen(session, address, now)
         session.received.add(number)
         session.heard_at = now
         if session.silent:
@@ -346,8 +359,9 @@ class Transport(Generic[A]):
         """Return all datagrams that have to be sent now, each with its address."""
         self._pump()
         greeter = self._greeter
-        out = greeter.out
+        out = greeter.out + self._paths.out
         greeter.out = []
+        self._paths.out = []
         observer = self._observer
         clock = 0 if observer is None else observer.clock
         peers = self._peers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .config import TransportConfig
-from .events import Event, PeerSilent
+from .events import Address, Event, PeerSilent
 from .greeter import Greeter
 from .outbound import messages_in
 from .peers import Peer, Peers
@@ -66,7 +66,7 @@ class Upkeep:
         session, config = peer.session, self._config
         if session is None or not session.established:
             if peer.greet_at is not None and peer.greet_at <= now:
-                self._greeter.greet(peer, 0, False, peer.address)
+                self._greet(peer, 0, peer.address)
                 peer.greet_at = now + peer.greet_pause
                 longest = config.keepalive if peer.refused else config.greet_at_most
                 peer.greet_pause = min(2 * peer.greet_pause, longest)
@@ -80,7 +80,7 @@ class Upkeep:
             self._stats.timeouts += 1
             if expiries or session.received.largest < 0:
                 # The peer may have missed our answer, or may have been restarted.
-                self._greeter.greet(peer, session.incarnation, False, session.address)
+                self._greet(peer, session.incarnation, session.address)
         owes = session.owes
         if owes is not None and not session.silent and now >= owes + config.silent_after:
             session.silent = True
@@ -90,6 +90,12 @@ class Upkeep:
             if not recovery.sent:
                 session.ping_due = True
                 self._peers.active[session] = None
+
+    def _greet(self, peer: Peer, answers: int, address: Address) -> None:
+        """Greet a peer where it was last, and where the driver said that it is."""
+        self._greeter.greet(peer, answers, False, address)
+        if peer.home is not None and peer.home != address:
+            self._greeter.greet(peer, answers, False, peer.home)
 
     def repair(self, session: Session, lost: list[Sent]) -> None:
         """Have the contents of lost datagrams sent again."""

@@ -117,6 +117,7 @@ class Wire:
         transport: Transport[Accepted] = Transport(
             name,
             incarnation=1000 + life,
+            entropy=Random(life).randbytes,
             protocol=self.protocol,
             peers=names,
             key=self.key,

@@ -1,0 +1,235 @@
+"""The failure matrix: what the living notice of a fault, cell by cell, on real processes.
+
+    python -m campaigns.failures.matrix [--protocol P ...] [--shape S ...] [--fault F ...]
+        [--give-up 3] [--frozen 10] [--jobs 2] [--out docs/measurements/failures.md]
+
+Each cell starts the processes of one system on loopback, lets them exchange messages,
+does something to one of them (the *victim*) and goes on. What counts is the traffic
+between the others: how much of it there was before, at its worst, and afterwards, how
+long it took until it was back at 90 %, and who was told what.
+
+    frozen        the victim is stopped (SIGSTOP) for a while, then continued
+    killed        the victim is killed and does not come back
+    restarted     the victim is killed and started again a second later
+    left          the victim closes its node properly
+    partitioned   the victim is cut off from the others for a while
+    deaf          the victim's application stops reading for a while
+
+The exit status is 1 if the living were not back at 90 % of their traffic within
+`--give-up` plus one second in any cell (one second if the victim left properly).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from causewire.testing.cluster import Cluster
+
+from .worker import BUCKET
+
+WORKER = Path(__file__).with_name("worker.py")
+SHAPES = {"hub": 21, "group": 5, "pipeline": 5, "uniform": 10}
+"""Each shape of system, with its number of processes."""
+FAULTS = ("frozen", "killed", "restarted", "left", "partitioned", "deaf")
+PROTOCOLS = ("csps", "sps", "adaptive")
+RECOVERED = 0.9
+"""The share of the traffic before the fault at which the living are themselves again."""
+WINDOW = 5
+"""Intervals over which traffic is averaged."""
+WARM_UP = 1.5
+BEFORE = 3.0
+"""Seconds of undisturbed traffic, to compare with."""
+
+
+@dataclass
+class Cell:
+    """One combination, and what was seen in it."""
+
+    shape: str
+    fault: str
+    protocol: str
+    before: float = 0.0
+    """Deliveries per second between the living, before the fault."""
+    worst: float = 0.0
+    """The same at its worst after the fault, as a share of `before`."""
+    after: float = 0.0
+    """The same in the last seconds, as a share of `before`."""
+    recovery: float | None = None
+    """Seconds from the fault until the living were at 90 % and stayed there."""
+    told: list[str] = field(default_factory=list)
+    """What the living were told about the victim, each once."""
+    problem: str = ""
+
+    def held(self, give_up: float) -> bool:
+        """Return whether the goal holds in this cell."""
+        allowed = 1.0 if self.fault == "left" else give_up + 1.0
+        return not self.problem and self.recovery is not None and self.recovery <= allowed
+
+
+async def play(cell: Cell, give_up: float, frozen: float) -> None:
+    """Run one cell and fill in what was seen."""
+    members = [f"p{index}" for index in range(SHAPES[cell.shape])]
+    victim = members[-1] if cell.shape == "hub" else members[len(members) // 2]
+    living = [name for name in members if name != victim]
+    settings: dict[str, Any] = {
+        "protocol": cell.protocol,
+        "shape": cell.shape,
+        "members": members,
+        "pause": 0.1 if cell.shape in ("hub", "group") else 0.02,
+        "give_up_after": give_up,
+    }
+    faults = {"seed": 1, "delay": (0.0005, 0.002)}
+    async with Cluster(members, WORKER, faults, **settings) as cluster:
+        for name in members:
+            cluster.tell(name, "go")
+        await asyncio.sleep(WARM_UP + BEFORE)
+        struck = time.time()
+        await _strike(cluster, cell.fault, victim, frozen)
+        await asyncio.sleep(max(0.0, struck + give_up + frozen + 4.0 - time.time()))
+        ended = time.time()
+        answers = [await cluster.ask(name, "counts") for name in living]
+    rates = _rates(answers, living, struck - BEFORE, ended)
+    _judge(cell, rates, struck, ended)
+    about = {text for answer in answers for at, text in answer["told"] if at >= struck}
+    cell.told = sorted(text.split()[0] for text in about if text.endswith(f" {victim}"))
+
+
+async def _strike(cluster: Cluster, fault: str, victim: str, frozen: float) -> None:
+    process = cluster.processes[victim]
+    if fault in ("killed", "restarted"):
+        process.kill()
+        await process.wait()
+        if fault == "restarted":
+            await asyncio.sleep(1.0)
+            await cluster.start(victim)
+            cluster.tell(victim, "go")
+    elif fault == "left":
+        cluster.tell(victim, "stop")
+    elif fault == "frozen":
+        process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(frozen)
+        process.send_signal(signal.SIGCONT)
+    elif fault == "partitioned":
+        cluster.proxy.partition([victim])
+        await asyncio.sleep(frozen)
+        cluster.proxy.partition(())
+    else:
+        cluster.tell(victim, "deaf")
+        await asyncio.sleep(frozen)
+        cluster.tell(victim, "hear")
+
+
+def _rates(
+    answers: Iterable[dict[str, Any]], living: Sequence[str], start: float, end: float
+) -> dict[int, int]:
+    """Return the deliveries between the living in each interval."""
+    rates = dict.fromkeys(range(int(start / BUCKET), int(end / BUCKET)), 0)
+    for answer in answers:
+        for source, counts in answer["sources"].items():
+            if source in living:
+                for bucket, count in counts.items():
+                    if int(bucket) in rates:
+                        rates[int(bucket)] += count
+    return rates
+
+
+def _judge(cell: Cell, rates: dict[int, int], struck: float, ended: float) -> None:
+    at = int(struck / BUCKET)
+    before = [count for bucket, count in rates.items() if bucket < at]
+    usual = statistics.fmean(before)
+    cell.before = usual / BUCKET
+    if not usual:
+        cell.problem = "no traffic before the fault"
+        return
+    after = [count for bucket, count in sorted(rates.items()) if bucket > at]
+    shares = [
+        statistics.fmean(after[k : k + WINDOW]) / usual for k in range(len(after) - WINDOW + 1)
+    ]
+    cell.worst = min(shares)
+    cell.after = statistics.fmean(after[-20:]) / usual
+    # Averages over half a second vary by themselves: "stays there" means that no
+    # second in a row is below.
+    low = [k for k, share in enumerate(shares) if share < _floor(before, usual)]
+    last = low[-1] + WINDOW if low else 0
+    if last < len(after) - WINDOW and cell.after >= RECOVERED:
+        cell.recovery = last * BUCKET
+
+
+def _floor(before: Sequence[int], usual: float) -> float:
+    """Return the share below which traffic is disturbed: 90 %, or what is usual if less."""
+    windows = [
+        statistics.fmean(before[k : k + WINDOW]) / usual for k in range(len(before) - WINDOW + 1)
+    ]
+    return min(RECOVERED, 0.95 * min(windows))
+
+
+def row(cell: Cell, give_up: float) -> str:
+    """Return a cell as a row of the table."""
+    if cell.problem:
+        return f"| {cell.shape} | {cell.fault} | {cell.protocol} | {cell.problem} | | | | | |"
+    recovery = "never" if cell.recovery is None else f"{cell.recovery:.1f} s"
+    verdict = "yes" if cell.held(give_up) else "**no**"
+    told = ", ".join(cell.told) or "nothing"
+    return (
+        f"| {cell.shape} | {cell.fault} | {cell.protocol} | {cell.before:.0f}/s "
+        f"| {cell.worst:.0%} | {recovery} | {cell.after:.0%} | {told} | {verdict} |"
+    )
+
+
+HEAD = (
+    "| system | fault | protocol | before | at worst | back at 90 % after | at the end "
+    "| the living were told | goal |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
+async def run_all(cells: Sequence[Cell], give_up: float, frozen: float, jobs: int) -> None:
+    """Run cells, a few at a time, and print each row as it is known."""
+    places = asyncio.Semaphore(jobs)
+
+    async def one(cell: Cell) -> None:
+        async with places:
+            try:
+                await play(cell, give_up, frozen)
+            except (RuntimeError, TimeoutError, OSError) as error:
+                cell.problem = f"{type(error).__name__}: {error}"
+            print(row(cell, give_up), flush=True)
+
+    print(HEAD)
+    await asyncio.gather(*map(one, cells))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--protocol", action="append", help="default: csps, sps, adaptive")
+    parser.add_argument("--shape", action="append", choices=SHAPES)
+    parser.add_argument("--fault", action="append", choices=FAULTS)
+    parser.add_argument("--give-up", type=float, default=3.0, help="seconds (default: 3)")
+    parser.add_argument("--frozen", type=float, default=10.0, help="length of faults that end")
+    parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
+    parser.add_argument("--out", type=Path, help="write the page here as well")
+    options = parser.parse_args(arguments)
+    chosen = product(
+        options.shape or SHAPES, options.fault or FAULTS, options.protocol or PROTOCOLS
+    )
+    cells = [Cell(*names) for names in chosen]
+    asyncio.run(run_all(cells, options.give_up, options.frozen, options.jobs))
+    failed = [cell for cell in cells if not cell.held(options.give_up)]
+    print(f"{len(cells)} cells, {len(failed)} short of the goal", file=sys.stderr)
+    if options.out:
+        rows = "\n".join(row(cell, options.give_up) for cell in cells)
+        options.out.write_text(f"{HEAD}\n{rows}\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,116 @@
+"""What the tests of `adaptive` share: invariants judged with global knowledge, and mutants.
+
+`Invariants` is a probe for runs (`causewire.testing.run`). After every step it compares
+what each endpoint knows with what the oracle knows of the whole system:
+
+    I1  completeness: everything undelivered in the past of a process is listed, or happened
+        before a message to the same destination that is listed
+    I2  truth: everything that is listed happened before, and everything in news is delivered
+    I4  a message carries at most `cap` entries
+    I5  a message waits for nobody but its destination
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causewire.core.adaptive import Adaptive, AdaptiveMessage, News
+from causewire.core.adaptive_packets import Dest, Entry
+from causewire.testing import Network, Play
+from causewire.testing.oracle import Oracle, SentMessage
+
+
+def destinations_of(origin: str, dest: Dest) -> tuple[str, ...]:
+    return (dest,) if isinstance(dest, str) else tuple(name for name in dest if name != origin)
+
+
+class Invariants:
+    """Asserts the invariants after every step of a run."""
+
+    def __init__(self) -> None:
+        self.listed = 0
+        """Entries that were looked at: a check that saw none proves nothing."""
+        self.undelivered = 0
+        """Undelivered messages in the past of some process, likewise."""
+
+    def __call__(self, play: Play) -> None:
+        self.judge(play.network)
+
+    def judge(self, network: Network) -> None:
+        """Check all endpoints, and all packets in flight."""
+        oracle = network.oracle
+        for endpoint in network.endpoints.values():
+            assert isinstance(endpoint, Adaptive)
+            if not endpoint._deliveries:
+                self.complete(oracle, endpoint)
+            self.true(oracle, endpoint)
+            self.waits(endpoint)
+        for source, _, _, packet in network.in_flight:
+            endpoint = network.endpoints[source]
+            assert isinstance(endpoint, Adaptive)
+            if isinstance(packet, News):
+                for origin, dest, mid in packet[2]:
+                    message = oracle.messages[origin, mid]
+                    for name in destinations_of(origin, dest):
+                        assert oracle._got[name] & message.bit, f"{source} reports {message!r}"
+            elif isinstance(packet, AdaptiveMessage):
+                assert endpoint._cap is None or len(packet[5]) <= endpoint._cap, packet
+
+    def complete(self, oracle: Oracle, endpoint: Adaptive) -> None:
+        """I1, for one process."""
+        me = endpoint.me
+        past = oracle._past[me]
+        entries = list(endpoint._past)
+        self.listed += len(entries)
+        for message in oracle.messages.values():
+            if not message.bit & past:
+                continue
+            for name in message.to:
+                if name == me or oracle._got[name] & message.bit:
+                    continue
+                self.undelivered += 1
+                assert any(self.stands_for(oracle, entry, message, name) for entry in entries), (
+                    f"{me} does not list {message!r} for {name}: {entries}"
+                )
+
+    @staticmethod
+    def stands_for(oracle: Oracle, entry: Entry, message: SentMessage, name: str) -> bool:
+        """Whether a process that waits for the entry at `name` waits for the message."""
+        origin, dest, mid = entry
+        if name not in destinations_of(origin, dest):
+            return False
+        if origin == message.origin and mid >= message.mid:
+            return True
+        return bool(oracle.messages[origin, mid].past & message.bit)
+
+    @staticmethod
+    def true(oracle: Oracle, endpoint: Adaptive) -> None:
+        """I2, for one process: what it knows, and the lists of its messages."""
+        me = endpoint.me
+        for origin, dest, mid in endpoint._past:
+            message = oracle.messages[origin, mid]
+            assert message.bit & oracle._past[me], f"{me} lists {message!r}, not in its past"
+            assert set(destinations_of(origin, dest)) <= set(message.to)
+        for entry, listing in lists(endpoint):
+            origin, _, mid = entry
+            cause, effect = oracle.messages[origin, mid], oracle.messages[me, listing]
+            sibling = cause is effect
+            assert sibling or cause.bit & effect.past, f"{effect!r} lists {cause!r}"
+
+    @staticmethod
+    def waits(endpoint: Adaptive) -> None:
+        """I5: at its sender, a message waits for its destination alone."""
+        for blocked in endpoint.blocked():
+            if blocked.where == "sender":
+                assert [wait.peer for wait in blocked.waits] == [blocked.destination]
+
+
+def lists(endpoint: Adaptive) -> Iterator[tuple[Entry, int]]:
+    """Every entry in a list of an endpoint's messages, with the message."""
+    for peer in endpoint._peers.values():
+        for mid, listing in peer.sent.items():
+            for entry in (*listing.parts, *listing.entries):
+                yield entry, mid
+        for waiting in peer.lane:
+            for entry in (*waiting.parts, *waiting.rest):
+                yield entry, waiting.mid

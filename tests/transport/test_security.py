@@ -1,0 +1,251 @@
+"""What strangers, copies and floods can do, and what they cannot."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from random import Random
+from typing import Any
+
+import pytest
+
+from causewire.transport import PeerMoved, PeerRefused, TransportConfig, seal
+from causewire.transport.noise import public_key
+
+from .pair import A, B, Pair, events, payloads
+
+KEY, NEW_KEY = b"the cluster's key", b"another, newer key"
+EVE = ("127.0.0.1", 666)
+IDENTITIES = {"ann": b"a" * 32, "bob": b"b" * 32}
+
+
+def talks(pair: Pair) -> bool:
+    """Return whether a message from ann reaches bob."""
+    pair.send(b"hello")
+    for _ in range(20):
+        pair.exchange()
+        pair.later(0.1)
+    return payloads(pair.bob) == [b"hello"]
+
+
+# -- keys ------------------------------------------------------------------------------
+
+
+def test_the_same_incarnations_never_share_keys() -> None:
+    """A snapshot that is restored, incarnation included, does not repeat key and nonce."""
+    pairs = [Pair(key=KEY, entropy=os.urandom).meet() for _ in range(2)]
+    for pair in pairs:
+        pair.send(b"secret")
+    first, second = (pair.out(pair.ann)[0] for pair in pairs)
+    assert first[1:9] != second[1:9]  # the tags of the sessions
+    assert first[17:] != second[17:]
+
+
+def test_a_greeting_never_repeats_its_nonce() -> None:
+    pair = Pair(key=KEY)
+    pair.ann.add_peer("bob", B, pair.now)
+    greetings = []
+    for _ in range(5):
+        pair.later(5.0)
+        greetings += pair.out(pair.ann)
+    assert len(greetings) == len(set(greetings)) >= 4
+
+
+def test_keys_move_on_and_old_datagrams_still_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal, "EPOCH", 4)
+    pair = Pair(key=KEY).meet()
+    late: list[bytes] = []
+    for number in range(40):
+        pair.send(b"%d" % number)
+        datagrams = pair.out(pair.ann)
+        if number % 5 == 2:
+            late = datagrams
+            continue
+        pair.give(pair.bob, *datagrams)
+        pair.give(pair.bob, *late)
+        late = []
+        pair.exchange()
+    pair.exchange()
+    assert payloads(pair.bob) == [b"%d" % number for number in range(40)]
+    assert pair.session._sealing._epoch > 5  # type: ignore[attr-defined]
+    assert "unverified" not in pair.bob.stats.dropped
+
+
+def test_a_cluster_key_is_replaced_without_a_stop() -> None:
+    for keys in (
+        [[KEY], [KEY, NEW_KEY]],
+        [[KEY, NEW_KEY], [NEW_KEY, KEY]],
+        [[NEW_KEY, KEY], [NEW_KEY]],
+    ):
+        for ann, bob in (keys, keys[::-1]):
+            pair = Pair()
+            pair.ann = pair.start("ann", 1001, key=ann)
+            pair.bob = pair.start("bob", 2001, key=bob)
+            assert talks(pair.meet())
+
+
+def test_members_with_other_keys_do_not_meet() -> None:
+    pair = Pair()
+    pair.ann = pair.start("ann", 1001, key=KEY)
+    pair.bob = pair.start("bob", 2001, key=NEW_KEY)
+    pair.ann.add_peer("bob", B, pair.now)
+    for _ in range(10):
+        pair.later(0.5)
+        pair.exchange()
+    assert not pair.session.established
+    assert pair.bob.stats.dropped["unverified"] >= 3
+
+
+def members(**changes: bytes) -> Pair:
+    """A pair with key pairs; `changes` replaces private keys."""
+    pair = Pair(key=KEY)
+    public = {name: public_key(private) for name, private in IDENTITIES.items()}
+    for name, born in (("ann", 1001), ("bob", 2001)):
+        private = changes.get(name, IDENTITIES[name])
+        others = {other: key for other, key in public.items() if other != name}
+        made = pair.start(name, born, identity=private, identities=others)
+        setattr(pair, name, made)
+    pair.ann.add_peer("bob", B, pair.now)
+    return pair
+
+
+def test_members_with_key_pairs() -> None:
+    pair = members()
+    pair.later(0.1)
+    pair.exchange()
+    assert talks(pair)
+
+
+@pytest.mark.parametrize("liar", ["ann", "bob"])
+def test_a_member_cannot_speak_for_another(liar: str) -> None:
+    """It has the cluster key, and takes the name of another one."""
+    pair = members(**{liar: b"e" * 32})
+    for _ in range(10):
+        pair.later(0.5)
+        pair.exchange()
+    assert not pair.session.established
+    assert not pair.bob._peers.session("ann").established
+
+
+def test_a_peer_whose_public_key_is_unknown_is_refused_with_a_reason() -> None:
+    pair = Pair(key=KEY)
+    pair.ann = pair.start("ann", 1001, identity=b"a" * 32, identities={})
+    pair.ann.add_peer("bob", B, pair.now)
+    pair.ann.timer_fired(pair.now)
+    (refused,) = [event for event in events(pair.ann) if isinstance(event, PeerRefused)]
+    assert "public key of 'bob' is not known" in refused.reason
+
+
+def test_key_pairs_need_a_cluster_key() -> None:
+    with pytest.raises(ValueError, match="need a cluster key"):
+        Pair(identity=b"a" * 32, identities={})
+
+
+# -- addresses ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])
+def test_a_copy_from_elsewhere_does_not_divert_a_session(key: bytes | None) -> None:
+    """A stranger races a copy of one datagram in each direction from his own address."""
+    pair = Pair(key=key).meet()
+    for sender, receiver in ((pair.ann, pair.bob), (pair.bob, pair.ann)):
+        sender.send(pair.other(sender).name, b"x")
+        for data in pair.out(sender):
+            receiver.datagram_received(data, EVE, pair.now)  # the copy is faster
+            pair.give(receiver, data)
+    diverted = [
+        address
+        for transport in (pair.ann, pair.bob)
+        for _, address in transport.datagrams_to_send(pair.now)
+        if address == EVE
+    ]
+    assert len(diverted) <= 2  # a challenge each, and nothing else
+    for _ in range(20):
+        pair.later(0.1)
+        pair.exchange()
+    assert pair.session.address == B
+    assert pair.bob._peers.session("ann").address == A
+    assert not [e for t in (pair.ann, pair.bob) for e in events(t) if isinstance(e, PeerMoved)]
+
+
+def test_a_peer_that_really_moved_is_followed() -> None:
+    pair = Pair(key=KEY).meet()
+    elsewhere = ("127.0.0.1", 3)
+    pair.send(b"from elsewhere")
+    for _ in range(4):
+        for data in pair.out(pair.ann):
+            pair.bob.datagram_received(data, elsewhere, pair.now)
+        for data, address in pair.bob.datagrams_to_send(pair.now):
+            if address == elsewhere:
+                pair.give(pair.ann, data)
+        pair.later(0.3)
+    assert PeerMoved("ann", elsewhere) in events(pair.bob)
+    assert pair.bob._peers.session("ann").address == elsewhere
+
+
+def test_the_configured_address_stays_a_candidate() -> None:
+    """A session was diverted all the same: the silent peer is looked for at home, too."""
+    pair = Pair(key=KEY).meet()
+    pair.session.address = EVE
+    pair.send(b"x")
+    addresses: set[tuple[str, int]] = set()
+    for _ in range(40):
+        pair.later(0.1)
+        addresses.update(address for _, address in pair.ann.datagrams_to_send(pair.now))
+    assert B in addresses
+
+
+# -- floods --------------------------------------------------------------------------------
+
+
+def test_forged_greetings_cost_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key is derived for a greeting that was not made with the cluster key."""
+    pair = Pair(key=KEY).meet()
+    pair.ann.add_peer("carol", EVE, pair.now)
+    pair.ann.timer_fired(pair.now)
+    genuine = next(d for d, address in pair.ann.datagrams_to_send(pair.now) if address == EVE)
+    derived = count()
+    real = seal._derive
+
+    def counted(key: bytes, info: bytes) -> bytes:
+        next(derived)
+        return real(key, info)
+
+    monkeypatch.setattr(seal, "_derive", counted)
+    random = Random(1)
+    for _ in range(500):
+        forged = bytearray(genuine)
+        forged[random.randrange(1, len(forged))] ^= random.randint(1, 255)
+        pair.bob.datagram_received(bytes(forged), EVE, pair.now)
+    assert pair.bob.stats.dropped["unverified"] == 500
+    assert next(derived) == 0
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])
+def test_a_flood_of_genuine_greetings_is_bounded(key: bytes | None) -> None:
+    """Recordings of real greetings: only so many per second are processed."""
+    pair = Pair(key=key, config=TransportConfig(greetings_per_address=10))
+    pair.ann.add_peer("bob", B, pair.now)
+    pair.ann.timer_fired(pair.now)
+    (greeting,) = pair.out(pair.ann)
+    for _ in range(1000):
+        pair.bob.datagram_received(greeting, EVE, pair.now)
+    assert len(pair.bob.datagrams_to_send(pair.now)) == 20
+    assert pair.bob.stats.dropped["too_many_greetings"] == 980
+    pair.later(1.0)
+    assert talks(pair.meet())
+
+
+def test_answers_are_no_longer_than_three_times_what_came() -> None:
+    for settings in ({}, {"key": KEY}):
+        pair = Pair(**_any(settings))
+        pair.ann.add_peer("bob", B, pair.now)
+        pair.ann.timer_fired(pair.now)
+        (greeting,) = pair.out(pair.ann)
+        pair.bob.datagram_received(greeting, EVE, pair.now)
+        answers = [data for data, address in pair.bob.datagrams_to_send(pair.now)]
+        assert sum(map(len, answers)) <= 3 * len(greeting)
+
+
+def _any(settings: dict[str, Any]) -> dict[str, Any]:
+    return settings
