@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -25,11 +26,11 @@ ABC = ["a", "b", "c"]
 OTHERS = ["b", "c"]
 
 
-def endpoint(me: str = "a", group=ABC) -> Bss:
+def endpoint(me: str = "a", group: Any = ABC) -> Bss:
     return Bss(me, group)
 
 
-def test_a_packet_has_the_number_and_the_past_of_its_message():
+def test_a_packet_has_the_number_and_the_past_of_its_message() -> None:
     a = endpoint()
     a.receive("b", BssMessage(1, (0, 0), "x"))
     assert a.send(OTHERS, "y") == 1
@@ -44,14 +45,14 @@ def test_a_packet_has_the_number_and_the_past_of_its_message():
     assert a.idle
 
 
-def test_a_copy_to_oneself_is_delivered_inside_send():
+def test_a_copy_to_oneself_is_delivered_inside_send() -> None:
     a = endpoint()
     a.send(ABC, "x")
     assert a.take_deliveries() == [Delivery("a", 1, "x")]
     assert [name for name, _ in a.take_packets()] == OTHERS
 
 
-def test_blocked_names_the_last_missing_message_of_each_process():
+def test_blocked_names_the_last_missing_message_of_each_process() -> None:
     c = endpoint("c")
     c.receive("a", BssMessage(3, (2, 0), "late"))
     waits = (Wait("predecessor", "a", 2), Wait("predecessor", "b", 2))
@@ -76,7 +77,7 @@ def test_blocked_names_the_last_missing_message_of_each_process():
     ]
 
 
-def test_footprint():
+def test_footprint() -> None:
     c = endpoint("c")
     assert c.footprint()[:2] == (3, {"msg": 3})
     c.receive("a", BssMessage(2, (0, 0), "x"))
@@ -86,7 +87,7 @@ def test_footprint():
     assert {packet.integers for _, packet in c.take_packets()} == {3}
 
 
-def test_a_copy_is_independent_and_equal_until_they_part():
+def test_a_copy_is_independent_and_equal_until_they_part() -> None:
     c = endpoint("c")
     c.receive("a", BssMessage(2, (0, 0), "x"))
     twin = copy.copy(c)
@@ -99,7 +100,7 @@ def test_a_copy_is_independent_and_equal_until_they_part():
     assert twin == c
 
 
-def test_equality_does_not_depend_on_the_order_of_arrival():
+def test_equality_does_not_depend_on_the_order_of_arrival() -> None:
     early = [("a", BssMessage(3, (0, 0), "x")), ("b", BssMessage(2, (0, 0), "y"))]
     one, two = endpoint("c"), endpoint("c")
     for source, packet in early:
@@ -110,7 +111,7 @@ def test_equality_does_not_depend_on_the_order_of_arrival():
     assert hash(one) == hash(two)
 
 
-def test_packets_survive_pickling():
+def test_packets_survive_pickling() -> None:
     packet = BssMessage(2, (0, 5), ("any", "thing"))
     assert pickle.loads(pickle.dumps(packet)) == packet
     assert repr(packet) == "BssMessage(mid=2, past=(0, 5), payload=('any', 'thing'))"
@@ -129,7 +130,7 @@ def test_packets_survive_pickling():
         ("d", BssMessage(1, (0, 0), "from a stranger")),
     ],
 )
-def test_what_no_correct_peer_could_send(source: str, packet: Packet):
+def test_what_no_correct_peer_could_send(source: str, packet: Packet) -> None:
     a = endpoint()
     a.send(OTHERS, "x")
     a.receive("b", BssMessage(3, (1, 0), "third"))
@@ -150,13 +151,13 @@ def test_what_no_correct_peer_could_send(source: str, packet: Packet):
         (1, (0, 0.0), "x"),
     ],
 )
-def test_malformed_packets(fields):
+def test_malformed_packets(fields: Any) -> None:
     with pytest.raises(RemoteProtocolError):
         BssMessage(*fields)
 
 
 @pytest.mark.parametrize("to", [[], "b", ["b"], ["a"], ["b", "c", "d"], 7])
-def test_only_broadcasts(to):
+def test_only_broadcasts(to: Any) -> None:
     a = endpoint()
     before = copy.copy(a)
     with pytest.raises(LocalProtocolError):
@@ -164,7 +165,7 @@ def test_only_broadcasts(to):
     assert a == before
 
 
-def test_a_group_is_needed_and_one_is_enough():
+def test_a_group_is_needed_and_one_is_enough() -> None:
     with pytest.raises(LocalProtocolError):
         Bss("a")
     with pytest.raises(LocalProtocolError):
@@ -184,7 +185,7 @@ def missing_predecessors(group: Group, me: str, message: tuple[str, int]) -> set
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_random_runs(block: int):
+def test_random_runs(block: int) -> None:
     """Safe, live and optimal: what is held is missing something, and blocked() says what."""
     held = 0
     for seed in range(100 * block, 100 * block + 100):
@@ -204,7 +205,7 @@ def test_random_runs(block: int):
     assert held > 100, "hardly anything was held back"
 
 
-def test_duplicates_do_no_harm():
+def test_duplicates_do_no_harm() -> None:
     again = 0
     for seed in range(150):
         rng = Random(seed)
@@ -225,14 +226,14 @@ def test_duplicates_do_no_harm():
 class AcceptsDuplicates(Bss):
     """Fig. 1 to the letter: the condition for the sender's entry is <= as well (ERRATA 7.6)."""
 
-    def _known(self, source, j, message):
+    def _known(self, source: Any, j: Any, message: Any) -> Any:
         return False
 
 
 class CountsAfterTheUpcall(Bss):
     """Delivers, then counts (ERRATA 7.1)."""
 
-    def _deliver(self, source, mid, payload):
+    def _deliver(self, source: Any, mid: int, payload: Any) -> None:
         j = self.index[source]
         if source != self.me:
             self._v[j] = mid - 1
@@ -240,7 +241,7 @@ class CountsAfterTheUpcall(Bss):
         self._v[j] = mid
 
 
-def test_the_letter_of_fig_1_delivers_duplicates():
+def test_the_letter_of_fig_1_delivers_duplicates() -> None:
     group = Group(AcceptsDuplicates, 2)
     group.send("p1")
     group.channels["p1", "p0"] *= 2
@@ -250,7 +251,7 @@ def test_the_letter_of_fig_1_delivers_duplicates():
 
 
 @pytest.mark.parametrize("kind", [Bss, CountsAfterTheUpcall])
-def test_state_comes_before_the_upcall(kind: type[Bss]):
+def test_state_comes_before_the_upcall(kind: type[Bss]) -> None:
     group = Group(kind, 3)
     group.react = lambda me: group.send(me) if me == "p0" else None
     group.send("p2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,11 @@ from causewire.core.hybrid import Permit
 from causewire.core.run import MessageRun
 
 
-def by_peer(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
+def by_peer(
+    endpoint: FifoEndpoint,
+) -> tuple[dict[str, list[tuple[Any, ...]]], dict[Any, Any], dict[Any, Any]]:
     """Messages, acks and permits, taken as packets."""
-    messages: dict[str, list[tuple]] = defaultdict(list)
+    messages: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     acks: dict[str, int] = {}
     permits: dict[str, int] = {}
     for to, packet in endpoint.take_packets():
@@ -32,9 +35,11 @@ def by_peer(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]
     return messages, acks, permits
 
 
-def by_run(endpoint: FifoEndpoint) -> tuple[dict[str, list[tuple]], dict, dict]:
+def by_run(
+    endpoint: FifoEndpoint,
+) -> tuple[dict[str, list[tuple[Any, ...]]], dict[Any, Any], dict[Any, Any]]:
     """The same, taken as runs."""
-    messages: dict[str, list[tuple]] = defaultdict(list)
+    messages: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for to, (mids, pid, payloads, per, _) in endpoint.take_runs():
         for mid, payload in zip(mids, payloads, strict=True):
             messages[to].append((mid, pid, payload, per))

@@ -10,6 +10,7 @@ packets overtook one another, were lost, came twice, and messages were held back
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -31,7 +32,7 @@ from causewire.testing.play import Play
 from causewire.testing.strategies import outcomes
 
 NAMES = protocols.names()
-EVERYTHING = [(name, {}) for name in NAMES]
+EVERYTHING: Any = [(name, {}) for name in NAMES]
 EVERYTHING += [(name, options) for name in NAMES for options in VARIANTS.get(name, ())]
 GOOD = [name for name in NAMES if not admits(name)]
 KNOWN_BADS = [name for name in NAMES if admits(name)]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from causewire.core.endpoint import Blocked, Wait
 from causewire.core.fifo import FifoMessage
 from causewire.core.held import HoldingBuffer
 
 
-def packet(mid):
+def packet(mid: int) -> Any:
     return FifoMessage(mid, 0, "x")
 
 
-def taken(held):
+def taken(held: Any) -> Any:
     return [(source, message[1]) for source, message in held.take()]
 
 
-def test_ready_at_once():
+def test_ready_at_once() -> None:
     held = HoldingBuffer()
     held.hold("a", 1, packet(1), [])
     assert held.blocked("me") == []
@@ -23,7 +25,7 @@ def test_ready_at_once():
     assert taken(held) == []
 
 
-def test_needs_are_met_one_by_one():
+def test_needs_are_met_one_by_one() -> None:
     held = HoldingBuffer()
     held.hold("a", 5, packet(5), [("b", 2), ("c", 7)])
     assert held.get("a", 5) == packet(5)
@@ -40,7 +42,7 @@ def test_needs_are_met_one_by_one():
     assert held.get("a", 5) is None
 
 
-def test_order_does_not_depend_on_arrival():
+def test_order_does_not_depend_on_arrival() -> None:
     orders = []
     for messages in ([("a", 3), ("b", 1), ("c", 2)], [("c", 2), ("b", 1), ("a", 3)]):
         held = HoldingBuffer()
@@ -51,7 +53,7 @@ def test_order_does_not_depend_on_arrival():
     assert orders == [[("a", 3), ("c", 2), ("b", 1)]] * 2
 
 
-def test_what_is_taken_may_free_more():
+def test_what_is_taken_may_free_more() -> None:
     held = HoldingBuffer()
     held.hold("a", 3, packet(3), [("a", 2)])
     held.hold("a", 2, packet(2), [("a", 1)])
@@ -63,7 +65,7 @@ def test_what_is_taken_may_free_more():
     assert seen == [1, 2, 3]
 
 
-def test_copies_and_state():
+def test_copies_and_state() -> None:
     held = HoldingBuffer()
     held.hold("a", 2, packet(2), [("a", 1)])
     twin = held.copy()
@@ -77,7 +79,7 @@ def test_copies_and_state():
     assert twin.footprint() == 0
 
 
-def test_copy_of_what_is_ready():
+def test_copy_of_what_is_ready() -> None:
     held = HoldingBuffer()
     held.hold("a", 1, packet(1), [])
     twin = held.copy()

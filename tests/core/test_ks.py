@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import pickle
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -30,16 +31,16 @@ OPTIONS = {
     "both": {"hardware_multicast": True, "complement": True},
     "broadcast": {"broadcast": True},
 }
-NOBODY = frozenset()
+NOBODY: Any = frozenset()
 
 
-def posted(endpoint, to, payload="x"):
+def posted(endpoint: Any, to: Any, payload: Any = "x") -> Any:
     """Send, and return the packet to each destination."""
     endpoint.send(to, payload)
     return dict(endpoint.take_packets())
 
 
-def dests(*who):
+def dests(*who: Any) -> Any:
     return frozenset(who)
 
 
@@ -48,7 +49,7 @@ def dests(*who):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("options", OPTIONS)
-def test_random_runs(options, seed):
+def test_random_runs(options: Any, seed: int) -> None:
     """Causal, live, and after every step `blocked` is exact."""
     rng = Random(seed)
     group = names(rng.randint(2, 6))
@@ -72,7 +73,7 @@ def test_random_runs(options, seed):
     assert all(endpoint.idle for endpoint in world.endpoints.values())
 
 
-def test_random_runs_see_something():
+def test_random_runs_see_something() -> None:
     """The check above is worth nothing if no message ever has to wait."""
     world = World([Ks(me) for me in names(5)])
     most = max(len(world.endpoints[me].blocked()) for me in play(world, Random(0), 60))
@@ -80,7 +81,7 @@ def test_random_runs_see_something():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_all_packets_are_well_formed(seed):
+def test_all_packets_are_well_formed(seed: int) -> None:
     """What endpoints make without a check passes the check that unpickling does."""
     rng = Random(seed)
     group = names(5)
@@ -97,7 +98,7 @@ def test_all_packets_are_well_formed(seed):
 # -- cases of the errata ---------------------------------------------------------------
 
 
-def test_state_before_delivery():
+def test_state_before_delivery() -> None:
     """ERRATA 7.1: what is sent from inside a delivery depends on what was delivered."""
     a, b, c = Ks("a"), Ks("b"), Ks("c")
     multicast = posted(a, ["b", "c"])
@@ -110,7 +111,7 @@ def test_state_before_delivery():
     assert [d.source for d in c.take_deliveries()] == ["a", "b"]
 
 
-def test_entries_about_the_sender_are_waited_for():
+def test_entries_about_the_sender_are_waited_for() -> None:
     """ERRATA 7.3: on a FIFO channel too, where the first answer arrives and has to wait."""
     a, b, c = Ks("a"), Ks("b"), Ks("c")
     multicast = posted(a, ["b", "c"])
@@ -129,7 +130,7 @@ def test_entries_about_the_sender_are_waited_for():
 # -- sending and delivering --------------------------------------------------------------
 
 
-def test_packets():
+def test_packets() -> None:
     a, b = Ks("a"), Ks("b")
     a.send("c", "first")
     a.take_packets()
@@ -144,7 +145,7 @@ def test_packets():
     assert b.log == (("a", ((2, dests("c")),)),)
 
 
-def test_copy_to_oneself():
+def test_copy_to_oneself() -> None:
     """Delivered inside `send`, leaves no entry, and never goes on the network."""
     a = Ks("a")
     assert a.send("a", "note") == 1
@@ -158,7 +159,7 @@ def test_copy_to_oneself():
     assert both[3] == ()
 
 
-def test_release_in_a_chain():
+def test_release_in_a_chain() -> None:
     """One arrival frees all that waited for it, directly or not, in causal order."""
     a, c = Ks("a"), Ks("c")
     first, *rest = (posted(a, "c")["c"] for _ in range(6))
@@ -170,7 +171,7 @@ def test_release_in_a_chain():
     assert c.idle
 
 
-def test_complement():
+def test_complement() -> None:
     group = names(6)
     p0, p1 = (Ks(me, group, complement=True) for me in group[:2])
     packet = posted(p0, group)["p1"]
@@ -187,7 +188,7 @@ def test_complement():
     assert p2.blocked()[0].waits == (Wait("predecessor", "p0", 1),)
 
 
-def test_broadcast():
+def test_broadcast() -> None:
     group = names(4)
     p0, p1, p2, _ = (Ks(me, group, broadcast=True) for me in group)
     first = posted(p0, group)
@@ -205,7 +206,7 @@ def test_broadcast():
 # -- footprint, and as a value -------------------------------------------------------------
 
 
-def test_footprint():
+def test_footprint() -> None:
     a, b = Ks("a"), Ks("b")
     assert a.footprint()[:2] == (1, {"msg": 2})
     first, second = posted(a, "b")["b"], posted(a, ["b", "c"])["b"]
@@ -221,7 +222,7 @@ def test_footprint():
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_footprint_is_that_of_the_next_packet(options):
+def test_footprint_is_that_of_the_next_packet(options: Any) -> None:
     rng = Random(1)
     group = names(5)
     world = World([Ks(me, group, **OPTIONS[options]) for me in group])
@@ -235,7 +236,7 @@ def test_footprint_is_that_of_the_next_packet(options):
         assert packet.integers + packet.identifiers == expected
 
 
-def test_copies_are_independent():
+def test_copies_are_independent() -> None:
     a, b = Ks("a"), Ks("b")
     first, second = posted(a, "b", 1)["b"], posted(a, "b", 2)["b"]
     b.receive("a", second)
@@ -253,7 +254,7 @@ def test_copies_are_independent():
     assert b.take_packets() == []
 
 
-def test_equal_states_whatever_the_order():
+def test_equal_states_whatever_the_order() -> None:
     a, b, c = Ks("a"), Ks("b"), Ks("c")
     first, late = posted(a, ["b", "c", "d"])["c"], posted(a, "c")["c"]
     from_b = posted(b, ["a", "c"])["c"]
@@ -270,7 +271,7 @@ def test_equal_states_whatever_the_order():
     assert ends[0] != c
 
 
-def test_options_are_part_of_the_state():
+def test_options_are_part_of_the_state() -> None:
     group = ["a", "b"]
     made = [Ks("a", group, **options) for options in OPTIONS.values()]
     assert len(set(made)) == len(OPTIONS)
@@ -282,7 +283,7 @@ def test_options_are_part_of_the_state():
 
 
 @pytest.mark.parametrize("option", ["complement", "broadcast"])
-def test_options_that_need_the_group(option):
+def test_options_that_need_the_group(option: Any) -> None:
     with pytest.raises(LocalProtocolError, match="group"):
         Ks("a", **{option: True})
     with pytest.raises(LocalProtocolError, match="member"):
@@ -294,7 +295,7 @@ def test_options_that_need_the_group(option):
 
 
 @pytest.mark.parametrize("to", ["a", "b", ["a", "b"]])
-def test_broadcast_goes_to_everybody(to):
+def test_broadcast_goes_to_everybody(to: Any) -> None:
     a = Ks("a", ["a", "b", "c"], broadcast=True)
     with pytest.raises(LocalProtocolError):
         a.send(to, "x")
@@ -302,7 +303,7 @@ def test_broadcast_goes_to_everybody(to):
 
 
 @pytest.mark.parametrize("to", [[], "", None, ["b", 1]])
-def test_local_misuse(to):
+def test_local_misuse(to: Any) -> None:
     a = Ks("a")
     with pytest.raises(LocalProtocolError):
         a.send(to, "x")
@@ -310,7 +311,7 @@ def test_local_misuse(to):
     assert a.send("b", "x") == 1
 
 
-def test_duplicates_are_dropped():
+def test_duplicates_are_dropped() -> None:
     a, b = Ks("a"), Ks("b")
     one, two, three = (posted(a, "b", payload)["b"] for payload in (1, 2, 3))
     for packet in (two, two, one, one, two, three, two, one):
@@ -350,7 +351,7 @@ B = dests("b")
         (1, B, (("c", ((1, B),)), ("c", ((2, B),))), "x"),
     ],
 )
-def test_malformed_packets(fields):
+def test_malformed_packets(fields: Any) -> None:
     with pytest.raises(RemoteProtocolError):
         KsMessage(*fields)
 
@@ -361,7 +362,7 @@ class Unknown(Packet):
     fields = ()
 
 
-def message(mid=9, to=B, payload="x", **log):
+def message(mid: int = 9, to: Any = B, payload: str = "x", **log: Any) -> Any:
     """What a may send to b in the run below; b then waits for a's message 6."""
     rows = {"a": ((6, B),), **log}
     return KsMessage(mid, to, tuple(sorted((i, row) for i, row in rows.items() if row)), payload)
@@ -383,7 +384,7 @@ LIES = {
 }
 
 
-def b_in_a_run(**options):
+def b_in_a_run(**options: Any) -> Any:
     """b sent two messages, delivered 1 and 3 of a, and holds 6, which waits for 5.
 
     Of 2 and 4, which went to c, it has heard from c.
@@ -402,7 +403,7 @@ def b_in_a_run(**options):
     return b, packets[4]["b"]
 
 
-def test_no_lie():
+def test_no_lie() -> None:
     b, _ = b_in_a_run()
     b.receive("a", message(b=((2, dests("a")),)))
     assert [(x.mid, x.waits) for x in b.blocked()] == [
@@ -412,7 +413,7 @@ def test_no_lie():
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_lies_change_nothing(lie):
+def test_lies_change_nothing(lie: Any) -> None:
     b, missing = b_in_a_run()
     before = copy.copy(b)
     with pytest.raises(RemoteProtocolError):
@@ -435,7 +436,7 @@ def test_lies_change_nothing(lie):
         ("a", message(c=((1, AllBut(NOBODY)), (2, B)))),  # Lemma 1, written out
     ],
 )
-def test_lies_in_a_known_group(source, packet):
+def test_lies_in_a_known_group(source: Any, packet: Any) -> None:
     b, _ = b_in_a_run(complement=True)
     before = copy.copy(b)
     with pytest.raises(RemoteProtocolError):
@@ -444,7 +445,7 @@ def test_lies_in_a_known_group(source, packet):
 
 
 @pytest.mark.parametrize("packet", [message(), KsMessage(1, B, (), "x"), message(to=NOBODY)])
-def test_destinations_where_all_is_broadcast(packet):
+def test_destinations_where_all_is_broadcast(packet: Any) -> None:
     b = Ks("b", ["a", "b", "c"], broadcast=True)
     with pytest.raises(RemoteProtocolError):
         b.receive("a", packet)

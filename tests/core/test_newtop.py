@@ -6,6 +6,7 @@ import copy
 import pickle
 from itertools import combinations
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ ABC = ["a", "b", "c"]
 OTHERS = ["b", "c"]
 
 
-def endpoint(me: str = "a", group=ABC) -> Newtop:
+def endpoint(me: str = "a", group: Any = ABC) -> Newtop:
     return Newtop(me, group)
 
 
@@ -34,7 +35,7 @@ def eager(me: str, group: list[str]) -> Newtop:
     return Newtop(me, group, eager_nulls=True)
 
 
-def test_a_message_waits_for_word_from_everybody():
+def test_a_message_waits_for_word_from_everybody() -> None:
     a = endpoint()
     a.receive("b", NewtopMessage(1, "x"))
     assert a.take_deliveries() == []
@@ -44,7 +45,7 @@ def test_a_message_waits_for_word_from_everybody():
     assert a.blocked() == []
 
 
-def test_delivery_in_the_order_of_clock_and_name():
+def test_delivery_in_the_order_of_clock_and_name() -> None:
     a = endpoint()
     a.receive("c", NewtopMessage(1, "c at 1"))
     a.receive("c", NewtopMessage(2, "c at 2"))
@@ -56,7 +57,7 @@ def test_delivery_in_the_order_of_clock_and_name():
     assert a.blocked() == [Blocked("b", 2, "a", "receiver", (Wait("word", "c", 5),))]
 
 
-def test_blocked_is_in_the_order_of_delivery_and_names_every_silent_process():
+def test_blocked_is_in_the_order_of_delivery_and_names_every_silent_process() -> None:
     a = Newtop("a", ["a", "b", "c", "d"])
     a.receive("c", NewtopMessage(4, "x"))
     a.receive("b", NewtopMessage(2, "y"))
@@ -66,14 +67,14 @@ def test_blocked_is_in_the_order_of_delivery_and_names_every_silent_process():
     ]
 
 
-def test_the_clock_goes_beyond_all_that_has_arrived():
+def test_the_clock_goes_beyond_all_that_has_arrived() -> None:
     a = endpoint()
     a.receive("b", NewtopMessage(7, "x"))
     a.send(OTHERS, "y")
     assert a.take_packets() == [("b", NewtopMessage(8, "y")), ("c", NewtopMessage(8, "y"))]
 
 
-def test_a_null_does_not_advance_the_clock():
+def test_a_null_does_not_advance_the_clock() -> None:
     a = endpoint()
     a.receive("b", NewtopMessage(7, "x"))
     a.retransmit()
@@ -82,7 +83,7 @@ def test_a_null_does_not_advance_the_clock():
     assert a.take_packets() == [("b", NewtopMessage(8, "y")), ("c", NewtopMessage(8, "y"))]
 
 
-def test_a_null_is_due_when_something_arrived_from_beyond_what_was_told():
+def test_a_null_is_due_when_something_arrived_from_beyond_what_was_told() -> None:
     a = endpoint()
     a.retransmit()
     assert a.take_packets() == [], "nobody waits"
@@ -107,7 +108,7 @@ def test_a_null_is_due_when_something_arrived_from_beyond_what_was_told():
     assert a.idle
 
 
-def test_without_a_tick_a_lone_broadcast_is_not_delivered():
+def test_without_a_tick_a_lone_broadcast_is_not_delivered() -> None:
     """ERRATA 7.7: null messages are essential."""
     group = Group(Newtop, 3)
     group.send("p0")
@@ -118,7 +119,7 @@ def test_without_a_tick_a_lone_broadcast_is_not_delivered():
 
 
 @pytest.mark.parametrize("n", [2, 3, 6])
-def test_one_round_of_nulls_is_enough_and_then_there_is_silence(n: int):
+def test_one_round_of_nulls_is_enough_and_then_there_is_silence(n: int) -> None:
     group = Group(Newtop, n)
     group.send("p0", to_self=True)
     group.send("p0")
@@ -134,7 +135,7 @@ def test_one_round_of_nulls_is_enough_and_then_there_is_silence(n: int):
     assert not group.busy()
 
 
-def test_eager_nulls_leave_at_once():
+def test_eager_nulls_leave_at_once() -> None:
     group = Group(eager, 3)
     group.send("p0")
     group.hop("p0", "p1")
@@ -143,7 +144,7 @@ def test_eager_nulls_leave_at_once():
     assert group.finished()
 
 
-def test_a_reaction_makes_the_eager_null_needless():
+def test_a_reaction_makes_the_eager_null_needless() -> None:
     group = Group(eager, 2)
     group.react = lambda me: group.send(me) if len(group.past) < 2 else None
     group.send("p0")
@@ -153,14 +154,14 @@ def test_a_reaction_makes_the_eager_null_needless():
     assert group.finished()
 
 
-def test_a_copy_to_oneself_is_delivered_inside_send():
+def test_a_copy_to_oneself_is_delivered_inside_send() -> None:
     a = endpoint()
     a.receive("b", NewtopMessage(1, "held back"))
     a.send(ABC, "x")
     assert a.take_deliveries() == [Delivery("a", 1, "x")]
 
 
-def test_footprint():
+def test_footprint() -> None:
     a = endpoint()
     assert a.footprint()[:2] == (7, {"msg": 1, "null": 1})
     a.receive("b", NewtopMessage(3, "x"))
@@ -174,7 +175,7 @@ def test_footprint():
     ] * 2
 
 
-def test_a_copy_is_independent_and_equal_until_they_part():
+def test_a_copy_is_independent_and_equal_until_they_part() -> None:
     a = endpoint()
     a.receive("b", NewtopMessage(1, "x"))
     twin = copy.copy(a)
@@ -198,7 +199,7 @@ def test_a_copy_is_independent_and_equal_until_they_part():
     assert [blocked.mid for blocked in a.blocked()] == [2]
 
 
-def test_numbers_are_part_of_the_state():
+def test_numbers_are_part_of_the_state() -> None:
     one, two = endpoint(), endpoint()
     for source in OTHERS:
         one.receive(source, Null(1))
@@ -207,7 +208,7 @@ def test_numbers_are_part_of_the_state():
     assert one != two, "the next of b is its first here, its second there"
 
 
-def test_equality_does_not_depend_on_the_order_of_arrival():
+def test_equality_does_not_depend_on_the_order_of_arrival() -> None:
     streams = {
         "b": [NewtopMessage(1, "w"), NewtopMessage(4, "x")],
         "c": [NewtopMessage(2, "y"), NewtopMessage(3, "z")],
@@ -223,12 +224,12 @@ def test_equality_does_not_depend_on_the_order_of_arrival():
     assert len(set(ends)) == 1
 
 
-def test_eager_is_part_of_the_state():
+def test_eager_is_part_of_the_state() -> None:
     assert eager("a", ABC) != endpoint()
 
 
 @pytest.mark.parametrize("packet", [NewtopMessage(3, ("any", "thing")), Null(3)])
-def test_packets_survive_pickling(packet: Packet):
+def test_packets_survive_pickling(packet: Packet) -> None:
     assert pickle.loads(pickle.dumps(packet)) == packet
 
 
@@ -245,7 +246,7 @@ def test_packets_survive_pickling(packet: Packet):
         ("d", NewtopMessage(9, "from a stranger")),
     ],
 )
-def test_what_no_correct_peer_could_send(source: str, packet: Packet):
+def test_what_no_correct_peer_could_send(source: str, packet: Packet) -> None:
     a = endpoint()
     a.receive("b", NewtopMessage(4, "x"))
     a.receive("c", Null(2))
@@ -256,7 +257,7 @@ def test_what_no_correct_peer_could_send(source: str, packet: Packet):
 
 
 @pytest.mark.parametrize("clock", [0, -1, True, "1", 1.0, None])
-def test_malformed_packets(clock):
+def test_malformed_packets(clock: Any) -> None:
     with pytest.raises(RemoteProtocolError):
         NewtopMessage(clock, "x")
     with pytest.raises(RemoteProtocolError):
@@ -264,7 +265,7 @@ def test_malformed_packets(clock):
 
 
 @pytest.mark.parametrize("to", [[], "b", ["b"], ["a"], ["b", "c", "d"]])
-def test_only_broadcasts(to):
+def test_only_broadcasts(to: Any) -> None:
     a = endpoint()
     before = copy.copy(a)
     with pytest.raises(LocalProtocolError):
@@ -272,7 +273,7 @@ def test_only_broadcasts(to):
     assert a == before
 
 
-def test_a_group_of_one():
+def test_a_group_of_one() -> None:
     alone = Newtop("a", ["a"])
     assert alone.send("a", "x") == 1
     assert alone.take_deliveries() == [Delivery("a", 1, "x")]
@@ -289,7 +290,7 @@ def one_order_for_all(group: Group) -> None:
 
 @pytest.mark.parametrize("make", [Newtop, eager])
 @pytest.mark.parametrize("block", range(3))
-def test_random_runs(make, block: int):
+def test_random_runs(make: Any, block: int) -> None:
     held = 0
     for seed in range(100 * block, 100 * block + 100):
         rng = Random(seed)
@@ -313,23 +314,23 @@ def test_random_runs(make, block: int):
 
 
 class WithoutNulls(Newtop):
-    def _say_null(self):
+    def _say_null(self) -> None:
         pass
 
 
 class DeliversOnArrival(Newtop):
-    def _settle(self):
+    def _settle(self) -> None:
         while self._held:
             _, j, mid, payload = self._held.pop(0)
             self._deliver(self.group[j], mid, payload)
 
 
-def test_known_bads_are_caught():
+def test_known_bads_are_caught() -> None:
     assert "stuck" in {verdict(WithoutNulls, seed) for seed in range(20)}
     assert "causal" in {verdict(DeliversOnArrival, seed) for seed in range(200)}
 
 
-def test_fifo_channels_are_needed():
+def test_fifo_channels_are_needed() -> None:
     """ERRATA 7.7: the last clock says nothing about what is missing before it."""
     group = Group(Newtop, 2)
     group.send("p1")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ class Spec:
 
     me: str
     rule: str
-    sends: list[tuple[int, tuple[str, ...], frozenset]] = field(default_factory=list)
+    sends: list[tuple[int, tuple[str, ...], frozenset[Any]]] = field(default_factory=list)
     """Number, receivers, and the flagged messages delivered before."""
     released: set[Copy] = field(default_factory=set)
     flagged: set[Copy] = field(default_factory=set)
@@ -40,7 +41,7 @@ class Spec:
     def causal_send(self, mid: int, names: tuple[str, ...]) -> None:
         self.sends.append((mid, names, frozenset(self.delivered)))
 
-    def may_release(self, names: frozenset, to: str) -> bool:
+    def may_release(self, names: frozenset[Any], to: str) -> bool:
         missing = names - self.permitted
         if self.rule == "sps":  # Definition 4.1: any process k != j
             missing = {(source, mid) for source, mid in missing if source != to}
@@ -113,7 +114,7 @@ class System:
         for name, endpoint in self.endpoints.items():
             endpoint.on_delivery = lambda delivery, name=name: self.deliver(name, delivery)
 
-    def deliver(self, name: str, delivery) -> None:
+    def deliver(self, name: str, delivery: Any) -> None:
         spec = self.specs[name]
         if delivery.source != name and self.flags[name, delivery.source, delivery.mid]:
             spec.delivered.append((delivery.source, delivery.mid))
@@ -180,7 +181,7 @@ class System:
         assert len(waits) == len(held)
         return waits
 
-    def receive(self, source: str, to: str, packet) -> None:
+    def receive(self, source: str, to: str, packet: Any) -> None:
         spec = self.specs[to]
         asked = None
         if packet.kind in ("ack", "ask"):

@@ -7,6 +7,7 @@ import pickle
 from collections import Counter
 from functools import partial
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def released(endpoint: PakCredit) -> list[object]:
     return [p[2] for name, p in endpoint.take_packets() if name == "b" and p.kind == "msg"]
 
 
-def test_stop_and_wait():
+def test_stop_and_wait() -> None:
     a = Pak("a", ABC)
     assert [a.send(OTHERS, payload) for payload in "xyz"] == [1, 2, 3]
     assert a.take_packets() == [
@@ -81,7 +82,7 @@ def test_stop_and_wait():
     assert a.idle
 
 
-def test_credits():
+def test_credits() -> None:
     a = PakCredit("a", ABC, ct=3)
     for payload in "uvwxyz":
         a.send(OTHERS, payload)
@@ -99,7 +100,7 @@ def test_credits():
     assert released(a) == ["z"]
 
 
-def test_nak_waits_for_the_acks_of_every_ctth_message():
+def test_nak_waits_for_the_acks_of_every_ctth_message() -> None:
     a = PakNak("a", ABC, ct=3)
     for payload in "tuvwxyz":
         a.send(OTHERS, payload)
@@ -114,8 +115,8 @@ def test_nak_waits_for_the_acks_of_every_ctth_message():
     assert a.idle, "a message that asks for no ack leaves nothing to wait for"
 
 
-def test_who_acknowledges_what():
-    acks = {}
+def test_who_acknowledges_what() -> None:
+    acks: dict[Any, Any] = {}
     for name, make in {"credit": PakCredit, "nak": PakNak}.items():
         b = make("b", ABC, ct=2)
         acks[name] = []
@@ -126,7 +127,7 @@ def test_who_acknowledges_what():
     assert acks["nak"] == [("a", Ack(number)) for number in (2, 4)]
 
 
-def test_vector_time_is_that_of_the_release():
+def test_vector_time_is_that_of_the_release() -> None:
     a = Pak("a", ABC)
     a.send(OTHERS, "x")
     a.send(OTHERS, "y")
@@ -137,7 +138,7 @@ def test_vector_time_is_that_of_the_release():
     assert a.take_packets()[1:] == [(name, PakMessage((1, 1, 0), "y")) for name in OTHERS]
 
 
-def test_a_copy_to_oneself_is_delivered_inside_send_even_if_the_message_waits():
+def test_a_copy_to_oneself_is_delivered_inside_send_even_if_the_message_waits() -> None:
     a = Pak("a", ABC)
     a.send(ABC, "x")
     a.send(ABC, "y")
@@ -145,14 +146,14 @@ def test_a_copy_to_oneself_is_delivered_inside_send_even_if_the_message_waits():
     assert len(a.blocked()) == 2
 
 
-def test_numbers_are_counted_by_the_receiver():
+def test_numbers_are_counted_by_the_receiver() -> None:
     b = Pak("b", ABC)
     for number in range(7):
         b.receive("a", PakMessage((number % 3, 0, 0), "x"))
     assert [d.mid for d in b.take_deliveries()] == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_the_ack_leaves_before_what_the_application_sends_on_delivery():
+def test_the_ack_leaves_before_what_the_application_sends_on_delivery() -> None:
     b = PakCredit("b", ABC)
     b.on_delivery = lambda delivery: b.send(["a", "c"], "reaction")
     b.receive("a", PakMessage((0, 0, 0), "x"))
@@ -163,7 +164,7 @@ def test_the_ack_leaves_before_what_the_application_sends_on_delivery():
 # -- what is held, and why ------------------------------------------------------
 
 
-def test_blocked_at_the_sender():
+def test_blocked_at_the_sender() -> None:
     a = PakCredit("a", ABC, ct=2)
     for payload in "vwxyz":
         a.send(OTHERS, payload)
@@ -179,7 +180,7 @@ def test_blocked_at_the_sender():
     ]
 
 
-def test_blocked_at_the_sender_nak():
+def test_blocked_at_the_sender_nak() -> None:
     a = PakNak("a", ABC, ct=2)
     for payload in "vwxyz":
         a.send(OTHERS, payload)
@@ -192,7 +193,7 @@ def test_blocked_at_the_sender_nak():
     }
 
 
-def test_blocked_at_the_receiver():
+def test_blocked_at_the_receiver() -> None:
     c = PakCredit("c", ABC, ct=2)
     c.receive("b", PakMessage((2, 0, 0), "x"))
     c.receive("b", PakMessage((2, 1, 0), "y"))
@@ -209,7 +210,7 @@ def test_blocked_at_the_receiver():
     assert [d.payload for d in c.take_deliveries()] == ["v", "w", "x", "y"]
 
 
-def test_an_ack_waits_for_the_messages_before_it():
+def test_an_ack_waits_for_the_messages_before_it() -> None:
     c = Pak("c", ABC)
     c.send(["a", "b"], "mine")
     c.send(["a", "b"], "next")
@@ -224,7 +225,7 @@ def test_an_ack_waits_for_the_messages_before_it():
     assert c.take_packets() == [(name, PakMessage((1, 1, 1), "next")) for name in ("a", "b")]
 
 
-def test_each_ack_waits_for_its_own_messages():
+def test_each_ack_waits_for_its_own_messages() -> None:
     c = PakCredit("c", ABC)
     for payload in "wxyz":
         c.send(["a", "b"], payload)
@@ -249,14 +250,14 @@ def met(endpoint: PakCredit, wait: Wait) -> bool:
 
 
 @variants
-def test_random_runs(variant: str):
+def test_random_runs(variant: str) -> None:
     """Safe and live; blocked() has no wait that is met, and what leaves it has none unmet."""
     make = VARIANTS[variant]
     places = set()
     for seed in range(50):
         rng = Random(seed)
         group = Group(make, rng.randint(2, 5))
-        before = {name: [] for name in group.names}
+        before: Any = {name: [] for name in group.names}
         try:
             for me in play(group, rng, rng.randint(1, 24), ticks=ticks(variant)):
                 endpoint = group[me]
@@ -280,7 +281,7 @@ def test_random_runs(variant: str):
 
 
 @variants
-def test_a_receiver_holds_no_more_than_its_credit(variant: str):
+def test_a_receiver_holds_no_more_than_its_credit(variant: str) -> None:
     most = 0
     make = VARIANTS[variant]
     for seed in range(40):
@@ -299,7 +300,7 @@ def test_a_receiver_holds_no_more_than_its_credit(variant: str):
 # -- modulo k -------------------------------------------------------------------
 
 
-def residues(packet: Packet, k: int) -> tuple:
+def residues(packet: Packet, k: int) -> tuple[Any, ...]:
     """A packet as it would look with counters modulo k."""
     if packet.kind == "ack":
         return ("ack", packet[1] % k)
@@ -307,7 +308,7 @@ def residues(packet: Packet, k: int) -> tuple:
 
 
 @variants
-def test_modulo_k_decides_as_unbounded_vectors_do(variant: str):
+def test_modulo_k_decides_as_unbounded_vectors_do(variant: str) -> None:
     """In lock-step: the same packets, deliveries and reasons to wait at every step."""
     make = VARIANTS[variant]
     k = make("p0", ["p0"]).k
@@ -358,7 +359,7 @@ class SmallKNak(PakNak):
         partial(SmallKNak, ct=3, k=6),
     ],
 )
-def test_k_of_2ct_is_too_small(make):
+def test_k_of_2ct_is_too_small(make: Any) -> None:
     """ERRATA 8.1: 2ct + 1 is tight."""
     assert "causal" in {verdict(make, seed) for seed in range(60)}
 
@@ -369,14 +370,14 @@ def test_k_of_2ct_is_too_small(make):
 class Lenient(PakCredit):
     """Does not refuse what falls out of the causal window, which would give it away."""
 
-    def _in_window(self, vt):
+    def _in_window(self, vt: Any) -> Any:
         return True
 
 
 class AnonymousAcks(Lenient):
     """Line S4 literally: one ack satisfies every broadcast that waits (ERRATA 8.3)."""
 
-    def _receive_ack(self, j, ack):
+    def _receive_ack(self, j: Any, ack: Any) -> None:
         last = self._v[self._i]
         if self._acked[j] < last:
             self._acknowledge(j, last)
@@ -387,7 +388,7 @@ class CountsModuloK(PakNak):
 
     _in_window = Lenient._in_window
 
-    def _asks(self, number):
+    def _asks(self, number: Any) -> Any:
         while number > 0 and (number - 1) % self.k % self.ct != self.ct - 1:
             number -= 1
         return number
@@ -396,7 +397,7 @@ class CountsModuloK(PakNak):
 class CountsAfterTheUpcall(Pak):
     """Delivers, then counts (ERRATA 7.1)."""
 
-    def _deliver(self, source, mid, payload):
+    def _deliver(self, source: Any, mid: int, payload: Any) -> None:
         j = self.index[source]
         if source != self.me:
             self._v[j] -= 1
@@ -426,17 +427,17 @@ class LenientAcksAtOnce(Lenient, AcksAtOnce):
         (CountsAfterTheUpcall, "causal", 60),
     ],
 )
-def test_known_bads_are_caught(make, how: str, runs: int):
+def test_known_bads_are_caught(make: Any, how: str, runs: int) -> None:
     assert any(verdict(make, seed) == how for seed in range(runs))
 
 
 @pytest.mark.parametrize("k", [6, 8])
-def test_counting_modulo_k_is_right_if_ct_divides_k(k: int):
+def test_counting_modulo_k_is_right_if_ct_divides_k(k: int) -> None:
     """ERRATA 8.4: the mistake shows at the wrap only."""
     assert {verdict(partial(CountsModuloK, k=k), seed) for seed in range(60)} == {"good"}
 
 
-def test_taking_acks_at_once_makes_no_difference_if_nothing_is_discarded():
+def test_taking_acks_at_once_makes_no_difference_if_nothing_is_discarded() -> None:
     """ERRATA 8.2, and more: not even a packet leaves earlier."""
     late = 0
     for seed in range(40):
@@ -448,7 +449,7 @@ def test_taking_acks_at_once_makes_no_difference_if_nothing_is_discarded():
     assert late > 10, "no ack ever waited"
 
 
-def test_taking_acks_at_once_is_fatal_if_messages_are_discarded():
+def test_taking_acks_at_once_is_fatal_if_messages_are_discarded() -> None:
     """The remark of section 5.1 needs the rule that acks wait."""
     outcomes = {
         kind: {verdict(partial(kind, ct=2, wr=1), seed, ticks=0.1) for seed in range(40)}
@@ -461,7 +462,7 @@ def test_taking_acks_at_once_is_fatal_if_messages_are_discarded():
     }
 
 
-def test_fifo_channels_are_needed():
+def test_fifo_channels_are_needed() -> None:
     """An ack overtakes a message: the window is exceeded, and the message waits for ever."""
     group = Group(Pak, 3)
     group.send("p0")
@@ -483,7 +484,7 @@ def test_fifo_channels_are_needed():
 # -- the receiver's credit ------------------------------------------------------
 
 
-def test_what_is_beyond_the_receivers_credit_is_discarded_and_sent_again():
+def test_what_is_beyond_the_receivers_credit_is_discarded_and_sent_again() -> None:
     c = PakCredit("c", ABC, ct=2, wr=1)
     x, y = PakMessage((1, 0, 0), "x"), PakMessage((1, 1, 0), "y")
     c.receive("b", x)
@@ -499,7 +500,7 @@ def test_what_is_beyond_the_receivers_credit_is_discarded_and_sent_again():
     assert c.take_deliveries() == [Delivery("b", 2, "y")]
 
 
-def test_a_gap_that_discarding_left_is_filled():
+def test_a_gap_that_discarding_left_is_filled() -> None:
     c = PakCredit("c", ABC, ct=4, wr=2)
     stream = [PakMessage((1, number, 0), number) for number in range(4)]
     for message in stream[:3]:
@@ -513,7 +514,7 @@ def test_a_gap_that_discarding_left_is_filled():
     assert [d.payload for d in c.take_deliveries()] == [2, 3]
 
 
-def test_retransmit_sends_each_what_it_has_not_acknowledged():
+def test_retransmit_sends_each_what_it_has_not_acknowledged() -> None:
     a = PakCredit("a", ABC, ct=3, wr=1)
     for payload in "xyz":
         a.send(OTHERS, payload)
@@ -531,7 +532,7 @@ def test_retransmit_sends_each_what_it_has_not_acknowledged():
     assert a.idle
 
 
-def test_nothing_is_sent_again_if_nothing_is_discarded():
+def test_nothing_is_sent_again_if_nothing_is_discarded() -> None:
     a = PakCredit("a", ABC)
     a.send(OTHERS, "x")
     a.take_packets()
@@ -542,7 +543,7 @@ def test_nothing_is_sent_again_if_nothing_is_discarded():
 # -- as values ------------------------------------------------------------------
 
 
-def test_footprint():
+def test_footprint() -> None:
     a = PakCredit("a", ABC)
     state = 3 + 1 + 2 * 2 + 2
     assert a.footprint()[:2] == (state, {"msg": 3, "ack": 1})
@@ -562,7 +563,7 @@ def test_footprint():
 
 
 @variants
-def test_copies_are_independent_and_equal_until_they_part(variant: str):
+def test_copies_are_independent_and_equal_until_they_part(variant: str) -> None:
     """At a random point of a random run; a copy and a copy of the copy get the same packet."""
     parted = 0
     for seed in range(8):
@@ -588,12 +589,12 @@ def test_copies_are_independent_and_equal_until_they_part(variant: str):
     assert parted > 20
 
 
-def test_options_are_part_of_the_state():
+def test_options_are_part_of_the_state() -> None:
     kinds = [PakCredit("a", ABC), PakCredit("a", ABC, k=6), PakCredit("a", ABC, wr=1)]
     assert len({*kinds, PakNak("a", ABC), Pak("a", ABC)}) == 5
 
 
-def test_what_was_discarded_is_part_of_the_state():
+def test_what_was_discarded_is_part_of_the_state() -> None:
     """What matters of it is that it came: an ack behind it has to wait."""
     ends = [PakCredit("c", ABC, wr=1) for _ in range(2)]
     for c in ends:
@@ -602,7 +603,7 @@ def test_what_was_discarded_is_part_of_the_state():
     assert ends[0] != ends[1]
 
 
-def test_what_may_have_to_be_sent_again_is_part_of_the_state():
+def test_what_may_have_to_be_sent_again_is_part_of_the_state() -> None:
     ends = []
     for payload in "xy":
         a = PakCredit("a", ABC, wr=1)
@@ -618,7 +619,7 @@ def test_what_may_have_to_be_sent_again_is_part_of_the_state():
 
 
 @pytest.mark.parametrize("packet", [PakMessage((0, 2, 1), ("any", "thing")), Ack(0)])
-def test_packets_survive_pickling(packet: Packet):
+def test_packets_survive_pickling(packet: Packet) -> None:
     assert pickle.loads(pickle.dumps(packet)) == packet
 
 
@@ -651,7 +652,7 @@ def test_packets_survive_pickling(packet: Packet):
         ("d", PakMessage((0, 0, 0), "from a stranger")),
     ],
 )
-def test_what_no_correct_peer_could_send(source: str, packet: Packet):
+def test_what_no_correct_peer_could_send(source: str, packet: Packet) -> None:
     """ct = 2, k = 7; a has released two, c acked one, b's first is here, c's first waits."""
     a = PakCredit("a", ABC, k=7)
     a.send(OTHERS, "x")
@@ -676,7 +677,7 @@ def test_what_no_correct_peer_could_send(source: str, packet: Packet):
         PakMessage((0, 6, 0), "as old as nothing of b can be"),
     ],
 )
-def test_what_no_correct_peer_could_send_again(packet: Packet):
+def test_what_no_correct_peer_could_send_again(packet: Packet) -> None:
     """With a receiver's credit, where duplicates are normal."""
     a = PakCredit("a", ABC, ct=3, wr=2)
     a.receive("b", PakMessage((0, 0, 1), "first"))
@@ -689,7 +690,7 @@ def test_what_no_correct_peer_could_send_again(packet: Packet):
     assert a == before
 
 
-def test_more_than_the_credit_of_its_sender():
+def test_more_than_the_credit_of_its_sender() -> None:
     a = PakCredit("a", ABC, ct=2)
     a.receive("b", PakMessage((0, 0, 1), "first"))
     a.receive("b", PakMessage((0, 1, 1), "second"))
@@ -699,7 +700,7 @@ def test_more_than_the_credit_of_its_sender():
     assert a == before
 
 
-def test_an_ack_that_nak_does_not_ask_for():
+def test_an_ack_that_nak_does_not_ask_for() -> None:
     a = PakNak("a", ABC)
     a.send(OTHERS, "x")
     before = copy.copy(a)
@@ -710,7 +711,7 @@ def test_an_ack_that_nak_does_not_ask_for():
 
 
 @pytest.mark.parametrize("vt", [[0, 0], (0, -1), (0, True), (0, "1"), None])
-def test_malformed_packets(vt):
+def test_malformed_packets(vt: Any) -> None:
     with pytest.raises(RemoteProtocolError):
         PakMessage(vt, "x")
     with pytest.raises(RemoteProtocolError):
@@ -718,7 +719,7 @@ def test_malformed_packets(vt):
 
 
 @pytest.mark.parametrize("to", [[], "b", ["b"], ["a"], ["b", "c", "d"]])
-def test_only_broadcasts(to):
+def test_only_broadcasts(to: Any) -> None:
     a = PakCredit("a", ABC)
     before = copy.copy(a)
     with pytest.raises(LocalProtocolError):
@@ -740,13 +741,13 @@ def test_only_broadcasts(to):
         partial(PakCredit, ct=2, wr=3),
     ],
 )
-def test_options_out_of_range(make):
+def test_options_out_of_range(make: Any) -> None:
     with pytest.raises(LocalProtocolError):
         make("a", ABC)
 
 
 @variants
-def test_a_group_of_one(variant: str):
+def test_a_group_of_one(variant: str) -> None:
     alone = VARIANTS[variant]("a", ["a"])
     for number in range(1, 9):
         assert alone.send("a", "x") == number

@@ -6,6 +6,8 @@ do, is with the other runs of Cykas.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from causewire import protocols
@@ -56,7 +58,7 @@ def fig2(protocol: str, to: str) -> list[str]:
     """
     permit = "yct" if protocol == "cykas" else "permit"
     network = Network.of(protocol, SIX)
-    moments = []
+    moments: list[Any] = []
 
     def moment(name: str) -> None:
         if not moments and any("m" in flying.packet for flying in network.in_flight):
@@ -191,7 +193,7 @@ def test_ping_pong_with_side_messages_is_bounded_by_round_trips_under_csps_alone
         sent[player, network.send(player, "third", "side").mid] = now
         network.send(player, other[player], "stroke")
 
-    def react(process: str, message) -> None:  # type: ignore[no-untyped-def]
+    def react(process: str, message: Any) -> None:  # type: ignore[no-untyped-def]
         if process == "third":
             took.append(now - sent[message.origin, message.mid])
         elif strokes < 40:

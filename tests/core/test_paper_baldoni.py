@@ -8,8 +8,10 @@ are concurrent with it and have been delivered).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -26,7 +28,7 @@ UNBOUNDED = 2**60
 class Watched(Group):
     """Remembers the true vector time of every broadcast that was released."""
 
-    def __init__(self, make, n: int) -> None:
+    def __init__(self, make: Any, n: int) -> None:
         super().__init__(partial(make, k=UNBOUNDED), n)
         self.released: dict[tuple[str, int], tuple[int, ...]] = {}
 
@@ -39,7 +41,7 @@ class Watched(Group):
                     number = packet[1][self[me].index[me]] + 1
                     assert self.released.setdefault((me, number), packet[1]) == packet[1]
 
-    def differences(self):
+    def differences(self) -> Iterator[Any]:
         """(i, j, h, V_i[h] - V_T[h]) for what P_j released and P_i has not delivered."""
         for me, endpoint in self.endpoints.items():
             v = endpoint._v
@@ -60,7 +62,7 @@ SCHEMES = {
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_causal_window_is_bounded(scheme: str):
+def test_the_causal_window_is_bounded(scheme: str) -> None:
     """Theorems 4.2 and 4.4, and their like in sections 5.1 and 5.2, after every step.
 
     For every message of P_j on its way to P_i or held there, and every h:
@@ -68,7 +70,7 @@ def test_the_causal_window_is_bounded(scheme: str):
     from 1 - ct to 0. Each bound is also attained, so k = 2ct + 1 is tight.
     """
     make, ct = SCHEMES[scheme]
-    seen = {"mine": set(), "sender's": set(), "another's": set()}
+    seen: Any = {"mine": set(), "sender's": set(), "another's": set()}
     for seed in range(25):
         rng = Random(seed)
         group = Watched(make, 3 + seed % 2)
@@ -86,7 +88,7 @@ def test_the_causal_window_is_bounded(scheme: str):
     }
 
 
-def test_without_acknowledgements_the_window_has_no_bound():
+def test_without_acknowledgements_the_window_has_no_bound() -> None:
     """End of section 3: transmission times being unpredictable, cp and co have no limit."""
     for messages in (5, 50):
         group = Group(Bss, 4)
@@ -106,7 +108,7 @@ def test_without_acknowledgements_the_window_has_no_bound():
 # -- Figure 2: the three values of a counter on arrival ---------------------------
 
 
-def test_figure_2a_consecutive_messages_precede_m_and_have_not_arrived():
+def test_figure_2a_consecutive_messages_precede_m_and_have_not_arrived() -> None:
     group = Group(Bss, 3)
     for _ in range(2):
         group.send("p0")
@@ -119,7 +121,7 @@ def test_figure_2a_consecutive_messages_precede_m_and_have_not_arrived():
     assert group.delivered["p2"] == [("p0", 1), ("p0", 2), ("p1", 1)]
 
 
-def test_figure_2b_consecutive_messages_are_concurrent_with_m_and_delivered():
+def test_figure_2b_consecutive_messages_are_concurrent_with_m_and_delivered() -> None:
     group = Group(Bss, 3)
     group.send("p1")
     for _ in range(2):
@@ -129,7 +131,7 @@ def test_figure_2b_consecutive_messages_are_concurrent_with_m_and_delivered():
     assert group.delivered["p2"] == [("p0", 1), ("p0", 2), ("p1", 1)]
 
 
-def test_figure_2c_the_last_delivered_is_an_immediate_predecessor_of_m():
+def test_figure_2c_the_last_delivered_is_an_immediate_predecessor_of_m() -> None:
     group = Group(Bss, 3)
     group.send("p0")
     group.hop("p0", "p1")
@@ -142,7 +144,7 @@ def test_figure_2c_the_last_delivered_is_an_immediate_predecessor_of_m():
 # -- Section 4: stop and wait -----------------------------------------------------
 
 
-def test_figure_4_nothing_can_be_between_m1_and_what_may_overtake_it():
+def test_figure_4_nothing_can_be_between_m1_and_what_may_overtake_it() -> None:
     """Lemma 4.1: P_i sends nothing after m1 until m1 is delivered everywhere.
 
     So whatever could overtake m1 at P_h depends on m1 itself, and on no later
@@ -167,7 +169,7 @@ def test_figure_4_nothing_can_be_between_m1_and_what_may_overtake_it():
     assert group.finished()
 
 
-def test_figure_5_of_each_process_one_message_is_concurrent_with_m():
+def test_figure_5_of_each_process_one_message_is_concurrent_with_m() -> None:
     """Lemma 4.3: the ack that lets m_x' go comes after m, the channel being FIFO."""
     group = Watched(Pak, 2)
     group.send("p0")
@@ -182,7 +184,7 @@ def test_figure_5_of_each_process_one_message_is_concurrent_with_m():
     assert group.released["p1", 2] == (1, 1), "m_x' does"
 
 
-def test_figure_6_the_sliding_window_with_k_4():
+def test_figure_6_the_sliding_window_with_k_4() -> None:
     """Of four residues two are delivered, one is delayed, one is outside."""
     for behind in range(4):
         i = Pak("i", ["h", "i", "j"], k=4)
@@ -205,7 +207,9 @@ def test_figure_6_the_sliding_window_with_k_4():
 
 @pytest.mark.parametrize("kind", [PakCredit, PakNak])
 @pytest.mark.parametrize("ct", [1, 2, 3, 5])
-def test_figure_8a_and_9_ct_messages_may_precede_m_and_no_more(kind: type[PakCredit], ct: int):
+def test_figure_8a_and_9_ct_messages_may_precede_m_and_no_more(
+    kind: type[PakCredit], ct: int
+) -> None:
     """P_k sends as much as it can, P_j gets it all and sends m, P_i has nothing yet."""
     group = Watched(partial(kind, ct=ct), 3)
     for _ in range(2 * ct):
@@ -226,7 +230,9 @@ def test_figure_8a_and_9_ct_messages_may_precede_m_and_no_more(kind: type[PakCre
 
 @pytest.mark.parametrize("kind", [PakCredit, PakNak])
 @pytest.mark.parametrize("ct", [1, 2, 3, 5])
-def test_figure_8b_ct_messages_may_be_concurrent_with_m_and_no_more(kind: type[PakCredit], ct: int):
+def test_figure_8b_ct_messages_may_be_concurrent_with_m_and_no_more(
+    kind: type[PakCredit], ct: int
+) -> None:
     """P_j sends m, then gets all that P_k can send; so does P_i, before m."""
     group = Watched(partial(kind, ct=ct), 3)
     group.send("p1")
@@ -255,7 +261,7 @@ class SmallK(PakCredit):
 
 
 @pytest.mark.parametrize("ct", [1, 2, 3, 5])
-def test_with_k_2ct_the_two_figures_look_the_same(ct: int):
+def test_with_k_2ct_the_two_figures_look_the_same(ct: int) -> None:
     """Fig. 8a with k = 2ct: ct ahead is taken for ct behind, and m overtakes (ERRATA 8.1)."""
     for k in (2 * ct, 2 * ct + 1):
         group = Group(partial(SmallK, ct=ct, k=k), 3)

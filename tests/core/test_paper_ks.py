@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -15,28 +17,28 @@ from .world import World, names, play
 SEEDS = range(25)
 
 
-def plain(me, group):
+def plain(me: Any, group: Any) -> Any:
     return Ks(me)
 
 
-def by_hardware(me, group):
+def by_hardware(me: Any, group: Any) -> Any:
     return Ks(me, hardware_multicast=True)
 
 
-def by_complement(me, group):
+def by_complement(me: Any, group: Any) -> Any:
     return Ks(me, group, complement=True)
 
 
-def broadcasting(me, group):
+def broadcasting(me: Any, group: Any) -> Any:
     return Ks(me, group, broadcast=True)
 
 
-def entries(log, i):
+def entries(log: Any, i: Any) -> Any:
     """The entries of sender i in a LOG or in O_M, by clock."""
     return {clock: set(dests) for clock, dests in dict(log).get(i, ())}
 
 
-def necessary(world, past, *, dests=frozenset(), to=None):
+def necessary(world: Any, past: Any, *, dests: Any = frozenset(), to: Any = None) -> Any:
     """LOG as it has to be after `past`, from the definitions alone.
 
     The facts that are necessary (3.3), and of each sender the newest entry (4.2). With
@@ -55,7 +57,7 @@ def necessary(world, past, *, dests=frozenset(), to=None):
 # -- 4.4: the running examples ----------------------------------------------------
 
 
-def test_running_example_of_snd():
+def test_running_example_of_snd() -> None:
     """A process j with l(i,a).Dests = {2,3,4,6,8} sends M(j,b) to {3,4,7,8,11}."""
     i, j = Ks("i"), Ks("j")
     a = i.send({"j", "2", "3", "4", "6", "8"}, "M(i,a)")
@@ -76,7 +78,7 @@ def test_running_example_of_snd():
     assert entries(j.log, "j") == {b: {"3", "4", "7", "8", "11"}}  # SND(4)
 
 
-def test_running_example_of_rcv():
+def test_running_example_of_rcv() -> None:
     """M arrives at j with o(i,*) for 7, 9, 12, 20; LOG has l(i,*) for 9, 10, 14, 20, 21.
 
     The paper gives the two logs; this is a run that brings them about.
@@ -132,7 +134,7 @@ def test_running_example_of_rcv():
     assert entries(j.log, "i") == {9: {"7"}, 21: {"z"}}
 
 
-def test_chain_of_three():
+def test_chain_of_three() -> None:
     """Theorem 8: m to {x, d}, then x to y, then y to d, who must wait for the first."""
     world = World([Ks(me) for me in "dmxy"])
     world.send("m", {"x", "d"})
@@ -150,12 +152,12 @@ def test_chain_of_three():
 # -- the lemmas, and Definition 5 --------------------------------------------------
 
 
-def every_step(seed, make=plain, **how):
+def every_step(seed: int, make: Any = plain, **how: Any) -> Iterator[Any]:
     """A random run; yields the world, who acted, and the packets that it sent."""
     rng = Random(seed)
     group = names(rng.randint(2, 6))
     world = World([make(me, group) for me in group])
-    seen = set()
+    seen: set[Any] = set()
     for me in play(world, rng, rng.randint(5, 25), **how):
         new = [(s, d, p) for s, d, p in world.flying if (s, d, p[1]) not in seen]
         seen.update((s, d, p[1]) for s, d, p in new)
@@ -164,7 +166,7 @@ def every_step(seed, make=plain, **how):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lemmas_1_and_7(seed):
+def test_lemmas_1_and_7(seed: int) -> None:
     """No destination twice for one sender; only a sender's newest entry is empty."""
     for world, me, packets in every_step(seed):
         for log in [world.endpoints[me].log, *(packet[3] for _, _, packet in packets)]:
@@ -176,9 +178,9 @@ def test_lemmas_1_and_7(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lemmas_2_and_4(seed):
+def test_lemmas_2_and_4(seed: int) -> None:
     """The newest clock of a sender never falls; Dests never grows once it is there."""
-    before: dict[str, tuple] = {}
+    before: dict[str, tuple[Any, ...]] = {}
     for world, me, _ in every_step(seed):
         log = world.endpoints[me].log
         for i, old in before.get(me, ()):
@@ -192,7 +194,7 @@ def test_lemmas_2_and_4(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("hardware", [False, True], ids=["per-destination", "hardware"])
-def test_no_redundant_information(seed, hardware):
+def test_no_redundant_information(seed: int, hardware: Any) -> None:
     """Definition 5, Theorems 3 and 6: LOG and O_M have what is necessary and no more.
 
     A hardware multicast tells all destinations the same, so PC2 is not applied to what
@@ -220,7 +222,15 @@ class Printed:
     `keep_newest=False` purges all empty entries. `lookahead` is the second note of 4.5.
     """
 
-    def __init__(self, me, group=(), *, first_test=True, keep_newest=True, lookahead=False):
+    def __init__(
+        self,
+        me: Any,
+        group: Any = (),
+        *,
+        first_test: bool = True,
+        keep_newest: bool = True,
+        lookahead: bool = False,
+    ) -> None:
         self.me = me
         self.clock = 0
         self.SR = {}
@@ -232,19 +242,19 @@ class Printed:
         self.lookahead = lookahead
 
     @property
-    def log(self):
+    def log(self) -> Any:
         """LOG as `Ks.log` has it, without the initial entries."""
-        rows = {}
+        rows: dict[Any, Any] = {}
         for (i, t), dests in sorted(self.LOG.items()):
             if t:
                 rows.setdefault(i, []).append((t, frozenset(dests)))
         return tuple((i, tuple(row)) for i, row in rows.items())
 
-    def take_packets(self):
+    def take_packets(self) -> Any:
         packets, self.packets = self.packets, []
         return packets
 
-    def send(self, to, payload):
+    def send(self, to: Any, payload: Any) -> Any:
         dests = frozenset([to] if isinstance(to, str) else to) - {self.me}
         self.clock += 1
         for d in sorted(dests):
@@ -263,7 +273,7 @@ class Printed:
             self.on_delivery((self.me, self.clock, payload))
         return self.clock
 
-    def receive(self, source, packet):
+    def receive(self, source: Any, packet: Any) -> None:
         self.buffer.append((source, packet))
         progress = True
         while progress:
@@ -277,19 +287,19 @@ class Printed:
         if self.lookahead and (source, packet) in self.buffer:
             self.merge(packet[3])
 
-    def deliverable(self, o_m):
+    def deliverable(self, o_m: Any) -> Any:
         return all(
             self.me not in remaining or t <= self.SR.get(m, 0) for (m, t), remaining in o_m.items()
         )
 
-    def deliver(self, k, packet):
+    def deliver(self, k: int, packet: Any) -> None:
         _, t_k, dests, o_m, payload = packet
         self.SR[k] = t_k
         o_m = {(k, t_k): set(dests), **o_m}
         self.merge({key: remaining - {self.me} for key, remaining in o_m.items()})
         self.on_delivery((k, t_k, payload))
 
-    def merge(self, o_m):
+    def merge(self, o_m: Any) -> None:
         o_m = {key: set(remaining) for key, remaining in o_m.items()}
         dead_o, dead_l = set(), set()
         for m, t in o_m:
@@ -308,7 +318,7 @@ class Printed:
         self.LOG.update(o_m)
         self.purge(self.LOG)
 
-    def purge(self, log):
+    def purge(self, log: Any) -> None:
         for s, t in list(log):
             newer = any(s2 == s and t < t2 for s2, t2 in log)
             if not log[s, t] and (newer or not self.keep_newest):
@@ -316,7 +326,7 @@ class Printed:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_same_as_the_pseudo_code(seed):
+def test_same_as_the_pseudo_code(seed: int) -> None:
     """Step by step the same LOG and the same deliveries, whatever LOG starts with.
 
     The pseudo-code starts with (i, 0, {}) for every i, `Ks` with nothing (ERRATA 7.4).
@@ -337,7 +347,7 @@ def test_same_as_the_pseudo_code(seed):
     assert not ours.undelivered()
 
 
-def metadata(packet):
+def metadata(packet: Any) -> Any:
     """Integers and identifiers of a packet of `Ks`, `Rst` or `Printed`."""
     if isinstance(packet, Packet):
         return packet.integers + packet.identifiers
@@ -346,12 +356,13 @@ def metadata(packet):
     return 1 + len(dests) + len(senders) + sum(1 + len(remaining) for remaining in o_m.values())
 
 
-def packets_of(make, seed, n=12, messages=120):
+def packets_of(make: Any, seed: int, n: int = 12, messages: int = 120) -> Any:
     """All packets of a random run of multicasts, the same run for all protocols."""
     rng = Random(seed)
     group = names(n)
     endpoints = {me: make(me) for me in group}
-    sent, flying = [], []
+    sent: list[Any] = []
+    flying: list[Any] = []
     while messages or flying:
         if messages and (not flying or rng.random() < 0.35):
             messages -= 1
@@ -368,7 +379,7 @@ def packets_of(make, seed, n=12, messages=120):
     return sent
 
 
-def test_what_optimality_is_worth():
+def test_what_optimality_is_worth() -> None:
     """ERRATA 7.5, in shape: both misreadings are safe, and cost; a matrix costs more."""
     ours = packets_of(Ks, seed=1)
     correct, newest_dropped, first_test_as_printed, matrix = (
@@ -388,7 +399,7 @@ def test_what_optimality_is_worth():
 # -- the notes of 4.5, 6.2 and 7.1 --------------------------------------------------
 
 
-def lookahead_run(make):
+def lookahead_run(make: Any) -> Any:
     """k knows a message that j still lacks, so k's message to {j, d} waits at j."""
     world = World([make(me) for me in "dijkx"])
     world.send("x", {"j", "k"})
@@ -403,7 +414,7 @@ def lookahead_run(make):
     return world
 
 
-def test_lookahead_is_unsafe():
+def test_lookahead_is_unsafe() -> None:
     """Second note of 4.5: RCV(4-5) on a message that cannot be delivered yet.
 
     From it j learns that a later message to d has taken over what i's message asks for,
@@ -418,7 +429,7 @@ def test_lookahead_is_unsafe():
         assert not world.undelivered()
 
 
-def in_step(seed, make, other, **how):
+def in_step(seed: int, make: Any, other: Any, **how: Any) -> Iterator[Any]:
     """The same run with two kinds of endpoints; yields both worlds after each step."""
     group = names(Random(seed).randint(2, 6))
     worlds = [World([kind(me, group) for me in group]) for kind in (make, other)]
@@ -430,14 +441,14 @@ def in_step(seed, make, other, **how):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_hardware_multicast_has_no_avalanche_effect(seed):
+def test_hardware_multicast_has_no_avalanche_effect(seed: int) -> None:
     """4.5: what it carries too much is left out on arrival, so all LOGs are the same."""
     for ours, theirs, me in in_step(seed, by_hardware, plain):
         assert ours.endpoints[me].log == theirs.endpoints[me].log, f"seed {seed}"
         assert ours.delivered[me] == theirs.delivered[me], f"seed {seed}"
 
 
-def test_hardware_multicast_sends_one_packet():
+def test_hardware_multicast_sends_one_packet() -> None:
     i, j = Ks("i"), Ks("j", hardware_multicast=True)
     i.send({"j", "x", "y", "z"}, None)
     j.receive("i", i.take_packets()[0][1])
@@ -449,7 +460,7 @@ def test_hardware_multicast_sends_one_packet():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_complement_says_the_same_with_less(seed):
+def test_complement_says_the_same_with_less(seed: int) -> None:
     """6.2: substitute PROC - Dests where that is smaller."""
     shorter = 0
     for ours, theirs, me in in_step(seed, by_complement, plain):
@@ -465,7 +476,7 @@ def test_complement_says_the_same_with_less(seed):
     assert shorter
 
 
-def test_complement_bound_is_per_entry():
+def test_complement_bound_is_per_entry() -> None:
     """6.2 claims at most n/2 identifiers for all entries of a sender together.
 
     Two halves of the group in two entries of one sender are a counterexample.
@@ -481,12 +492,12 @@ def test_complement_bound_is_per_entry():
     assert packet.identifiers - 2 == 8 > 9 / 2  # less the sender and the destination
 
 
-def everybody(rng, population):
+def everybody(rng: Any, population: Any) -> Any:
     return population
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_broadcast_is_a_vector_clock(seed):
+def test_broadcast_is_a_vector_clock(seed: int) -> None:
     """7.1: Dests is eliminated, one clock per sender is left, decisions are the same."""
     for ours, theirs, me in in_step(seed, broadcasting, plain, choose=everybody):
         assert ours.delivered[me] == theirs.delivered[me], f"seed {seed}"
@@ -500,12 +511,12 @@ def test_broadcast_is_a_vector_clock(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_broadcast_with_reactions(seed):
+def test_broadcast_with_reactions(seed: int) -> None:
     for _ in every_step(seed, broadcasting, choose=everybody):
         pass
 
 
-def test_channels_need_not_be_fifo():
+def test_channels_need_not_be_fifo() -> None:
     """7.1 asks for numbers per channel; the entries about the sender itself will do."""
     i, j = Ks("i"), Ks("j")
     for payload in "abc":

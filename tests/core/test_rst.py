@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -25,11 +26,11 @@ NOTHING = ((0, 0, 0),) * 3
 SEEDS = range(40)
 
 
-def trio():
+def trio() -> Any:
     return (Rst(me, GROUP) for me in GROUP)
 
 
-def posted(endpoint, to, payload="x"):
+def posted(endpoint: Any, to: Any, payload: Any = "x") -> Any:
     """Send, and return the packet to each destination."""
     endpoint.send(to, payload)
     return dict(endpoint.take_packets())
@@ -39,7 +40,7 @@ def posted(endpoint, to, payload="x"):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_runs(seed):
+def test_random_runs(seed: int) -> None:
     """Causal, live, and after every step the matrix and `blocked` are what they claim."""
     rng = Random(seed)
     group = names(rng.randint(2, 6))
@@ -62,7 +63,7 @@ def test_random_runs(seed):
     assert all(endpoint.idle for endpoint in world.endpoints.values())
 
 
-def test_random_runs_saw_something():
+def test_random_runs_saw_something() -> None:
     """The check above is worth nothing if no message ever had to wait."""
     rng = Random(0)
     world = World([Rst(me, names(5)) for me in names(5)])
@@ -73,7 +74,7 @@ def test_random_runs_saw_something():
 # -- cases of the errata -------------------------------------------------------------
 
 
-def test_receiver_counts_all_destinations():
+def test_receiver_counts_all_destinations() -> None:
     """ERRATA 7.2: b learns from c's multicast that something is on its way to a."""
     a, b, c = trio()
     multicast = posted(c, ["a", "b"])
@@ -84,7 +85,7 @@ def test_receiver_counts_all_destinations():
     assert [d.source for d in a.take_deliveries()] == ["c", "b"]
 
 
-def test_state_before_delivery():
+def test_state_before_delivery() -> None:
     """ERRATA 7.1: what is sent from inside a delivery depends on what was delivered."""
     a, b, c = trio()
     multicast = posted(a, ["b", "c"])
@@ -100,7 +101,7 @@ def test_state_before_delivery():
 # -- sending and delivering ------------------------------------------------------------
 
 
-def test_a_packet():
+def test_a_packet() -> None:
     a, b, _ = trio()
     a.send("c", "first")
     a.take_packets()
@@ -112,7 +113,7 @@ def test_a_packet():
     assert b.take_deliveries() == [Delivery("a", 2, "second")]
 
 
-def test_copy_to_oneself():
+def test_copy_to_oneself() -> None:
     """Delivered inside `send`, after the state is up to date, and never on the network."""
     a, *_ = trio()
     assert a.send("a", "note") == 1
@@ -126,7 +127,7 @@ def test_copy_to_oneself():
     ]
 
 
-def test_rows_are_shared():
+def test_rows_are_shared() -> None:
     """A message takes no copy of the matrix, and a receiver takes over rows whole."""
     a, b, c = trio()
     b.receive("a", posted(a, "b")["b"])
@@ -136,7 +137,7 @@ def test_rows_are_shared():
     assert c._matrix[0] is first[3][0]
 
 
-def test_release_in_a_chain():
+def test_release_in_a_chain() -> None:
     """One arrival frees all that waited for it, directly or not, in causal order."""
     a, b, c = trio()
     late = [posted(a, ["b", "c"])["c"]]
@@ -150,12 +151,12 @@ def test_release_in_a_chain():
     assert b.idle
 
 
-def test_nothing_is_lost_when_the_application_fails():
+def test_nothing_is_lost_when_the_application_fails() -> None:
     a, b, _ = trio()
     one, two = (posted(a, "b", payload)["b"] for payload in (1, 2))
     b.receive("a", two)
 
-    def fail(delivery):
+    def fail(delivery: Any) -> None:
         raise ZeroDivisionError
 
     b.on_delivery = fail
@@ -172,7 +173,7 @@ def test_nothing_is_lost_when_the_application_fails():
 # -- footprint, and as a value -----------------------------------------------------------
 
 
-def test_footprint():
+def test_footprint() -> None:
     a, b, _ = trio()
     assert a.footprint()[:2] == (1 + 9, {"msg": 1 + 9 + 1})
     first, second = posted(a, "b")["b"], posted(a, ["b", "c"])["b"]
@@ -183,7 +184,7 @@ def test_footprint():
     assert posted(b, "a")["a"].integers + 1 == b.footprint().packet["msg"]
 
 
-def test_copies_are_independent():
+def test_copies_are_independent() -> None:
     a, b, _ = trio()
     first, second = posted(a, "b", 1)["b"], posted(a, "b", 2)["b"]
     b.receive("a", second)
@@ -200,7 +201,7 @@ def test_copies_are_independent():
     assert [d.payload for d in b.take_deliveries()] == [1, 2]
 
 
-def test_equal_states_whatever_the_order():
+def test_equal_states_whatever_the_order() -> None:
     a, b, c = trio()
     from_a, from_b = posted(a, "c")["c"], posted(b, "c")["c"]
     late = posted(a, "c")["c"]
@@ -218,7 +219,7 @@ def test_equal_states_whatever_the_order():
     assert Rst("a", ["a", "b"]) != Rst("a", ["a", "c"])
 
 
-def test_packets_survive_pickling():
+def test_packets_survive_pickling() -> None:
     a, _, _ = trio()
     a.send("b", 1)
     packet = posted(a, ["b", "c"], ("any", "thing"))["c"]
@@ -232,7 +233,7 @@ def test_packets_survive_pickling():
 # -- misuse, duplicates and lies -----------------------------------------------------------
 
 
-def test_needs_its_group():
+def test_needs_its_group() -> None:
     with pytest.raises(LocalProtocolError, match="group"):
         Rst("a")
     with pytest.raises(LocalProtocolError, match="member"):
@@ -240,7 +241,7 @@ def test_needs_its_group():
 
 
 @pytest.mark.parametrize("to", [[], "d", ["b", "d"], "", None, ["b", 1]])
-def test_local_misuse(to):
+def test_local_misuse(to: Any) -> None:
     a, *_ = trio()
     before = copy.copy(a)
     with pytest.raises(LocalProtocolError):
@@ -249,7 +250,7 @@ def test_local_misuse(to):
     assert a.send("b", "x") == 1
 
 
-def test_duplicates_are_dropped():
+def test_duplicates_are_dropped() -> None:
     a, b, _ = trio()
     one, two, three = (posted(a, "b", payload)["b"] for payload in (1, 2, 3))
     for packet in (two, two, one, one, two, three, two, one):
@@ -277,7 +278,7 @@ def test_duplicates_are_dropped():
         (1, ("b",), ((0.5,),), "x"),
     ],
 )
-def test_malformed_packets(fields):
+def test_malformed_packets(fields: Any) -> None:
     with pytest.raises(RemoteProtocolError):
         RstMessage(*fields)
 
@@ -288,7 +289,14 @@ class Unknown(Packet):
     fields = ()
 
 
-def message(mid=9, dests=("b",), a=(0, 6, 4), b=(0, 0, 0), c=(1, 0, 0), payload="x"):
+def message(
+    mid: int = 9,
+    dests: Any = ("b",),
+    a: Any = (0, 6, 4),
+    b: Any = (0, 0, 0),
+    c: Any = (1, 0, 0),
+    payload: str = "x",
+) -> Any:
     """What a may send to b in the run below; b then waits for a's message 6."""
     return RstMessage(mid, dests, (a, b, c), payload)
 
@@ -316,7 +324,7 @@ LIES = {
 }
 
 
-def b_in_a_run():
+def b_in_a_run() -> Any:
     """b sent two messages, delivered 1 and 3 of a, and holds 6, which waits for 5."""
     a, b, c = trio()
     posted(b, "a")
@@ -330,7 +338,7 @@ def b_in_a_run():
     return b, packets[4]["b"]
 
 
-def test_no_lie():
+def test_no_lie() -> None:
     b, _ = b_in_a_run()
     b.receive("a", message())
     assert [(x.mid, x.waits) for x in b.blocked()] == [
@@ -340,7 +348,7 @@ def test_no_lie():
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_lies_change_nothing(lie):
+def test_lies_change_nothing(lie: Any) -> None:
     b, missing = b_in_a_run()
     before = copy.copy(b)
     with pytest.raises(RemoteProtocolError):

@@ -10,6 +10,7 @@ import copy
 import pickle
 from collections.abc import Hashable
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def sampled(protocol: str, seed: int, **options: object) -> tuple[Outcome, list[
     return outcome, copier.copies
 
 
-EVERYTHING = [(name, {}) for name in NAMES]
+EVERYTHING: Any = [(name, {}) for name in NAMES]
 EVERYTHING += [(name, options) for name in NAMES for options in VARIANTS.get(name, ())]
 
 

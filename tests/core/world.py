@@ -8,6 +8,7 @@ code, with the protocols that it judges. Slow, and meant to be.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
 
@@ -16,20 +17,22 @@ class Sent(NamedTuple):
     """A message, its destinations, and all that happened before it was sent."""
 
     dests: frozenset[str]
-    past: frozenset[tuple]
+    past: frozenset[tuple[Any, ...]]
 
 
 class World:
     """Endpoints, packets in flight, and what has happened so far."""
 
-    def __init__(self, endpoints):
+    def __init__(self, endpoints: Any) -> None:
         self.endpoints = {endpoint.me: endpoint for endpoint in endpoints}
         self.flying: list[tuple[str, str, Any]] = []
         """Packets on their way: source, destination, packet."""
         self.arrived: list[tuple[str, str, Any]] = []
         """Packets that were on their way, in the order of their arrival."""
         self.sent: dict[tuple[str, int], Sent] = {}
-        self.past: dict[str, frozenset[tuple]] = dict.fromkeys(self.endpoints, frozenset())
+        self.past: dict[str, frozenset[tuple[Any, ...]]] = dict.fromkeys(
+            self.endpoints, frozenset()
+        )
         self.delivered: dict[str, list[tuple[str, int]]] = {me: [] for me in self.endpoints}
         self.clock = dict.fromkeys(self.endpoints, 0)
         self.react = None
@@ -39,7 +42,7 @@ class World:
 
     # -- what happens ---------------------------------------------------------
 
-    def send(self, me: str, to, payload: Any = None) -> int:
+    def send(self, me: str, to: Any, payload: Any = None) -> int:
         dests = frozenset([to] if isinstance(to, str) else to)
         self.clock[me] += 1
         mid = self.clock[me]
@@ -96,16 +99,16 @@ class World:
             if (i, a) not in self.delivered[d]
         }
 
-    def last_sent(self, past: frozenset[tuple], i: str, d: str) -> int:
+    def last_sent(self, past: frozenset[tuple[Any, ...]], i: str, d: str) -> int:
         """The last message of i to d in a causal past, 0 if there is none."""
         known = [a for k, a in self.sent if k == i and ("send", i, a) in past]
         return max((a for a in known if d in self.sent[i, a].dests and d != i), default=0)
 
-    def newest(self, past: frozenset[tuple], i: str) -> int:
+    def newest(self, past: frozenset[tuple[Any, ...]], i: str) -> int:
         """The last message of i to anybody else in a causal past."""
         return max((self.last_sent(past, i, d) for d in self.endpoints), default=0)
 
-    def facts(self, past: frozenset[tuple]) -> set[tuple[str, int, str]]:
+    def facts(self, past: frozenset[tuple[Any, ...]]) -> set[tuple[str, int, str]]:
         """The necessary information (3.3, 3.4): "d in M(i,a).Dests", as (i, a, d).
 
         All such facts in the causal past except those known to be delivered (PC1) or
@@ -149,10 +152,10 @@ def play(
     rng: Random,
     messages: int,
     *,
-    choose=some,
+    choose: Any = some,
     reactions: float = 0.3,
     duplicates: float = 0.0,
-):
+) -> Iterator[Any]:
     """A random run on a reordering network; yields the process that acted."""
     population = list(world.endpoints)
     left = messages
