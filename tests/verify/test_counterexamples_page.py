@@ -86,8 +86,14 @@ def found_in(
     return violation.counterexample(setup)
 
 
+def cited(text: str) -> str:
+    """The text with each citation of an erratum as a link."""
+    return re.sub(r"ERRATA ([0-9.]*[0-9])", r"[ERRATA \1](errata.md#errata-\1)", text)
+
+
 def section(title: str, what: str, found: Counterexample) -> str:
     kind = found.kind.partition(":")[0]
+    what = cited(what)
     steps = f"{what[0].upper()}{what[1:]}. Found: {kind}, after {len(found)} steps."
     return f"### {title}\n\n{steps}\n\n```text\n{found.words()}\n```\n"
 
@@ -109,7 +115,7 @@ def sections() -> Iterator[str]:
     story = "\n".join(lasso.words())
     yield (
         "`causewire verify --protocol cykas --starvation`: two processes keep sending, and what "
-        "p0\nhas to send is never sent (ERRATA 5.7; Almeida, section 4.3).\n\n"
+        f"p0\nhas to send is never sent ({cited('ERRATA 5.7')}; Almeida, section 4.3).\n\n"
         f"```text\n{story}\n```\n"
     )
 
