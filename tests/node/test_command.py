@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from causewire.cli import main
+from causewire.node import command
 
 from .cluster import free_ports
 
@@ -75,3 +77,30 @@ def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[s
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("causewire node: ")
+
+
+def test_a_key_file_is_the_key_byte_for_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same file works for a program that reads it and passes `key=` to a node."""
+    key = b" \t sixteen random bytes \n"
+    (tmp_path / "key").write_bytes(key)
+    given: list[bytes | None] = []
+
+    def node(name: str, **settings: Any) -> None:
+        given.append(settings["key"])
+        raise ValueError("far enough")
+
+    monkeypatch.setattr(command, "Node", node)
+    assert main(["node", "--name", "alice", "--key-file", str(tmp_path / "key")]) == 2
+    assert given == [key]
+
+
+def test_a_message_cannot_control_the_terminal() -> None:
+    here, there = free_ports(2)
+    bob = start("--name", "bob", "--listen", f"127.0.0.1:{there}", "--count", "1")
+    alice = start("--name", "alice", "--listen", f"127.0.0.1:{here}", "--drain", "20",
+                  "--peer", f"bob=127.0.0.1:{there}")  # fmt: skip
+    alice.communicate("bob: \x1b[2Jgone\u202e\n")
+    out, _ = bob.communicate()
+    assert out == "alice: \\x1b[2Jgone\\u202e\n"

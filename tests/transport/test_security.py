@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from causewire.transport import PeerMoved, PeerRefused, TransportConfig, seal
+from causewire.transport.frames import put_because, read
+from causewire.transport.heads import Greeting
 from causewire.transport.noise import public_key
+from causewire.transport.varint import MalformedError
 
 from .pair import A, B, Pair, events, payloads
 
@@ -249,3 +252,15 @@ def test_answers_are_no_longer_than_three_times_what_came() -> None:
 
 def _any(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
+
+
+# -- words of others -----------------------------------------------------------------------
+
+
+def test_control_characters_of_a_peer_reach_nobody() -> None:
+    escape = "\x1b[2J"
+    with pytest.raises(MalformedError):
+        read(put_because([escape], 100))
+    greeting = Greeting(1, False, escape, 1, 1, 1, 1232)
+    with pytest.raises(MalformedError):
+        Greeting.decode(greeting.encode())

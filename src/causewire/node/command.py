@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         peers[name] = place
     if args.count is not None and args.count < 1:
         raise ValueError(f"--count must be from 1 upward, not {args.count}")
-    key = Path(args.key_file).read_bytes().strip() if args.key_file else None
+    key = Path(args.key_file).read_bytes() if args.key_file else None
     node = Node(
         args.name,
         listen=args.listen,
@@ -150,7 +150,7 @@ class _Terminal:
     async def _print(self) -> None:
         left = self._args.count
         async for message in self._node:
-            text = message.payload.decode("utf-8", "backslashreplace")
+            text = _harmless(message.payload.decode("utf-8", "backslashreplace"))
             print(f"{message.source}: {text}", flush=True)
             if left is not None:
                 left -= 1
@@ -161,3 +161,10 @@ class _Terminal:
     async def _tell(self) -> None:
         async for event in self._node.events():
             self._say(str(event))
+
+
+def _harmless(text: str) -> str:
+    """Return text with escapes for the characters that could control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text])

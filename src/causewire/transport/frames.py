@@ -318,6 +318,8 @@ def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
         contents.because = names = []
         for _ in range(count):
             name, at = get_text(data, at)
+            if not name.isprintable():
+                raise MalformedError("a name with control characters")
             names.append(name)
     elif kind == FrameType.BYE:
         contents.bye = True

@@ -79,6 +79,8 @@ class Greeting(NamedTuple):
         if len(data) < 9 or data[8] > 1:
             raise MalformedError("cut short, or an impossible flag")
         protocol, at = get_text(data, 9)
+        if not protocol.isprintable():
+            raise MalformedError("a protocol's name with control characters")
         numbers = []
         for _ in range(4):
             n, at = get(data, at)
