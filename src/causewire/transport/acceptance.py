@@ -126,7 +126,7 @@ class Acceptance(Generic[A]):
         def try_send(to: str | Collection[str], payload: bytes) -> A | None:
             """Accept a message if that is possible at once and without harm to others.
 
-            Returns None if there is no room, or if so many messages have been accepted in
+            Returns None if there is no room, or if enough messages have been accepted in
             this turn that datagrams should be sent first. A `Room` event follows.
 
             Raises:

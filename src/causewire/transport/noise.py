@@ -151,7 +151,11 @@ class Handshake:
         return self._decrypt_and_hash(message[KEY_BYTES:])
 
     def finish(self) -> SessionKeys:
-        """Return the session keys; call it after `write` and `read`."""
+        """Return the session keys; call it after `write` and `read`.
+
+        Raises:
+            HandshakeError: The handshake is not finished.
+        """
         if self._messages:
             raise HandshakeError("the handshake is not finished")
         first, second = _hkdf(self._ck, b"", 2)
