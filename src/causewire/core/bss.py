@@ -94,6 +94,8 @@ class Bss(BroadcastEndpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         j = self._member(source)
+        if self._forgotten and source in self._forgotten:
+            return
         if packet.__class__ is not BssMessage:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of bss")
         if self._known(source, j, packet):
@@ -116,12 +118,19 @@ class Bss(BroadcastEndpoint):
         past = message[2]
         vt = (*past[:j], message[1] - 1, *past[j:])
         counts = zip(self.group, self._v, vt, strict=True)
-        return [(name, theirs) for name, mine, theirs in counts if theirs > mine]
+        gone = self._forgotten
+        return [(name, n) for name, mine, n in counts if n > mine and name not in gone]
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """Nothing waits for messages of `peer` any more; vectors keep their size."""
+        super()._forget(peer)
+        self._held.forget(peer)
+        return ()
 
     def _known(self, source: str, j: int, message: Packet) -> bool:
         """Whether this is a duplicate, once it is clear that it may be at all."""
         _, mid, past, _ = message
-        if len(past) != len(self.others):
+        if len(past) != len(self.group) - 1:
             raise RemoteProtocolError(f"{source!r} sent a vector for {len(past) + 1} members")
         about_me = past[self._i - (self._i > j)]
         if about_me > self._mid:

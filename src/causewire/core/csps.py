@@ -117,6 +117,20 @@ def _messages(
             yield k, (peer.name,)
 
 
+GONE = HybridPeer("")
+"""Takes the place of a receiver that was forgotten, where places count as numbers of
+messages. It has acked everything, and needs no permit."""
+GONE.acked = GONE.granted = 1 << 63
+
+
+def _replace(peers: list[HybridPeer], gone: HybridPeer, multicast: bool) -> None:
+    """Remove a receiver from a multicast, or from unicasts of which each keeps its place."""
+    if multicast:
+        peers[:] = [peer for peer in peers if peer is not gone]
+    else:
+        peers[:] = [GONE if peer is gone else peer for peer in peers]
+
+
 class Csps(HybridEndpoint[HybridPeer]):
     """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3)."""
 
@@ -141,14 +155,15 @@ class Csps(HybridEndpoint[HybridPeer]):
         """Index of the next permit when that was found out; -1: it is not known."""
 
     def _peer(self, name: str) -> HybridPeer:
+        self._refuse_forgotten((name,))
         peer = self._peers[name] = HybridPeer(name)
         return peer
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is not str or not to or to == self.me:
             return self._send_to(to, payload)
-        mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
+        mid = self._mid = self._mid + 1
         peer.mids.append(mid)
         peer.payloads.append(payload)
         if self._missing.next != self._per:
@@ -208,6 +223,14 @@ class Csps(HybridEndpoint[HybridPeer]):
             self._unacked.append(Departure(held.mid, held.peers, True, ends))
             self._entered += len(held.peers)
             if len(self._unacked) == 1:
+                self._slide()
+        elif GONE in held.peers:
+            self._enter()
+            alone = not self._unacked
+            self._unacked += held.peers
+            held.peers = [peer for peer in held.peers if peer is not GONE]
+            self._entered += len(held.peers)
+            if alone:
                 self._slide()
         self._out += held.peers
 
@@ -304,6 +327,29 @@ class Csps(HybridEndpoint[HybridPeer]):
             if peer.granted < mid:
                 self._grant(peer.name, mid)
 
+    # -- when a process is gone -----------------------------------------------
+
+    def _let_go_of(self, record: HybridPeer) -> None:
+        """Treat what was sent to a peer as acked, and what is held for it as sent."""
+        self._enter()
+        self._entered -= self._out.count(record)
+        super()._let_go_of(record)
+        for run in self._held:
+            _replace(run.peers, record, run.multicast)
+        for k, each in enumerate(self._unacked):
+            if each is record:
+                self._unacked[k] = GONE
+            elif isinstance(each, Departure):
+                _replace(each.peers, record, each.multicast)
+                each.ends.pop(record, None)
+        self._lacking.pop(record, None)
+        self._per = -1
+
+    def _after_forgetting(self) -> None:
+        if self._unacked and (self._unacked[0] is GONE or isinstance(self._unacked[0], Departure)):
+            self._slide()
+        super()._after_forgetting()
+
     # -- what the driver takes ------------------------------------------------
 
     def _leaving(self) -> list[Outgoing]:
@@ -332,12 +378,13 @@ class Csps(HybridEndpoint[HybridPeer]):
             if permits is not known:
                 known, waits = permits, tuple([Wait("permit", *permit) for permit in permits])
             for mid, names in held.messages():
-                here += [Blocked(self.me, mid, name, "sender", waits) for name in names]
+                here += [Blocked(self.me, mid, name, "sender", waits) for name in names if name]
         return here + super().blocked()
 
     @property
     def held_back(self) -> int:
-        return sum(len(run.peers) for run in self._held) + super().held_back
+        held = sum([len(run.peers) - run.peers.count(GONE) for run in self._held])
+        return held + super().held_back
 
     def footprint(self) -> Footprint:
         left = sum(
@@ -388,7 +435,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         peers = twin._peers
 
         def again(mine: Iterable[HybridPeer]) -> list[HybridPeer]:
-            return [peers[peer.name] for peer in mine]
+            return [peers.get(peer.name, GONE) for peer in mine]
 
         def ends(mine: dict[HybridPeer, int]) -> dict[HybridPeer, int]:
             return {peers[peer.name]: mid for peer, mid in mine.items()}
@@ -399,7 +446,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         twin._lacking = ends(self._lacking)
         twin._unacked = deque(
             [
-                peers[each.name]
+                peers.get(each.name, GONE)
                 if isinstance(each, HybridPeer)
                 else Departure(each.mid, again(each.peers), each.multicast, ends(each.ends))
                 for each in self._unacked

@@ -156,6 +156,8 @@ class Cykas(Endpoint):
         others = [name for name in names if name != self.me]
         if len(others) > 1:
             raise LocalProtocolError(f"cykas is for unicast: one destination, not {others}")
+        if self._forgotten:
+            self._refuse_forgotten(others)
         mid = self._mid = self._mid + 1
         if others:
             self._ob.append((others[0], mid, payload))
@@ -195,6 +197,8 @@ class Cykas(Endpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         kind = packet.__class__
+        if self._forgotten and source in self._forgotten:
+            return
         if kind is Normal or kind is Eager:
             if not isinstance(source, str) or source in ("", self.me):
                 raise RemoteProtocolError(f"a message from {source!r}, which is no other process")
@@ -215,6 +219,17 @@ class Cykas(Endpoint):
             self._tell(source)
         else:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of cykas")
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """Its ack and its YCTs count as come; what is not sent to it is dropped."""
+        failed = [self._unack[peer]] if peer in self._unack else []
+        failed += [mid for to, mid, _ in self._ob if to == peer]
+        self._ob = deque([entry for entry in self._ob if entry[0] != peer])
+        self._unack.pop(peer, None)
+        self._eager_sent.pop(peer, None)
+        self._secrets.pop(peer, None)
+        self._after_ack(peer)
+        return tuple(failed)
 
     def _keep_secret(self, source: str, mid: int) -> None:
         """An eager message arrived (Algorithm 3, line 1)."""
@@ -373,6 +388,11 @@ class CykasSecretSends(Cykas):
         super()._tell(source)
         if not self._secrets:
             self._confidant = ""
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        if self._confidant == peer or self._secrets.keys() <= {peer}:
+            self._confidant = ""
+        return super()._forget(peer)
 
     def _state(self) -> Hashable:
         return (super()._state(), self._confidant)

@@ -283,7 +283,7 @@ class Endpoint(ABC):
             While it is None, deliveries are queued for `take_deliveries`.
     """
 
-    __slots__ = ("_deliveries", "_mid", "_packets", "me", "on_delivery")
+    __slots__ = ("_deliveries", "_forgotten", "_mid", "_packets", "me", "on_delivery")
 
     _interrupted: ClassVar[bool] = False
     """Whether messages are queued behind a delivery on which `on_delivery` failed."""
@@ -296,6 +296,7 @@ class Endpoint(ABC):
         self._mid = 0
         self._packets: list[Outgoing] = []
         self._deliveries: list[Delivery] = []
+        self._forgotten: set[str] = set()
 
     # -- what the driver calls ------------------------------------------------
 
@@ -319,6 +320,47 @@ class Endpoint(ABC):
         reliable network and has nothing to send when idle.
         """
 
+    def forget(self, peer: str) -> tuple[int, ...]:
+        """Go on without a process that is gone, or is taken to be gone.
+
+        From now on the endpoint behaves as if everything that it sent to `peer` had been
+        delivered there, and as if everything that it still expects from `peer`, acks and
+        permits for example, had come. Messages for `peer` that have not left are dropped,
+        and so are messages from it that cannot be delivered yet. What waited for any of
+        this is released or delivered. Afterwards the endpoint ignores packets from `peer`
+        and refuses to send to it.
+
+        This keeps causal order among the others, even if `peer` is alive and others have
+        not heard, if drivers follow one rule: a process tells the names of those that it
+        has forgotten, ahead of any packet, and whoever is told forgets them before it
+        handles the packet. The reason, in short: a message that this endpoint lets go
+        early may depend on messages of `peer`, or on messages to it, that have not been
+        delivered. Its receivers have forgotten `peer` by then. So they cannot deliver
+        such a message of `peer` later, in the wrong order, and do not pass on to `peer`
+        anything that overtakes a message for it. `peer` itself cannot either: what it
+        might tell others too early waits for permits, or acks, that do not come any more.
+
+        Args:
+            peer: The name of the process. Forgetting it again has no effect.
+
+        Returns:
+            The numbers of messages to `peer` that it has not acknowledged, in a protocol
+            with acknowledgements of messages; otherwise nothing.
+
+        Raises:
+            LocalProtocolError: `peer` is this process, or not a member of a fixed group,
+                or the protocol cannot go on without a member (`Protocol.forgets`).
+        """
+        if not isinstance(peer, str) or peer in ("", self.me):
+            raise LocalProtocolError(f"{self.me!r} cannot forget {peer!r}")
+        if peer in self._forgotten:
+            return ()
+        failed = self._forget(peer)
+        self._forgotten.add(peer)
+        self._packets = [outgoing for outgoing in self._packets if outgoing[0] != peer]
+        self._settle()
+        return failed
+
     def take_packets(self) -> list[Outgoing]:
         """Packets to put on the network, in order; each is given out once."""
         packets = self._packets
@@ -340,6 +382,11 @@ class Endpoint(ABC):
     @abstractmethod
     def blocked(self) -> list[Blocked]:
         """Every message held back, here or for here, and what each waits for."""
+
+    @property
+    def forgotten(self) -> frozenset[str]:
+        """The names of the processes that this one has forgotten."""
+        return frozenset(self._forgotten)
 
     @property
     def held_back(self) -> int:
@@ -385,6 +432,7 @@ class Endpoint(ABC):
         twin._mid = self._mid
         twin._packets = self._packets[:]
         twin._deliveries = self._deliveries[:]
+        twin._forgotten = self._forgotten.copy()
         self._copy_into(twin)
         return twin
 
@@ -420,7 +468,9 @@ class Endpoint(ABC):
 
     def value(self) -> Hashable:
         """Return the whole endpoint as one value: equal values behave alike from now on."""
-        return (self.me, self._mid, self._state(), self._pending(), tuple(self._deliveries))
+        forgotten = frozenset(self._forgotten)
+        deliveries = tuple(self._deliveries)
+        return (self.me, self._mid, self._state(), self._pending(), deliveries, forgotten)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Endpoint) or usual_class(type(other)) is not usual_class(
@@ -437,6 +487,19 @@ class Endpoint(ABC):
         return f"<{name} {self.me!r}: {self._mid} sent, {self.held_back} held back>"
 
     # -- what subclasses use --------------------------------------------------
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """Drop everything about another process; returns what `forget` does.
+
+        A protocol that can go on without a member implements it. `_settle` follows.
+        """
+        raise LocalProtocolError(f"{type(self).__name__} cannot go on without {peer!r}")
+
+    def _refuse_forgotten(self, names: Iterable[str]) -> None:
+        """Refuse to send to processes that were forgotten."""
+        gone = self._forgotten.intersection(names)
+        if gone:
+            raise LocalProtocolError(f"{self.me!r} has forgotten {sorted(gone)}")
 
     def _deliver(self, source: str, mid: int, payload: Any) -> None:
         """Hand a message to the application; all state is up to date already."""

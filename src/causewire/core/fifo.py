@@ -44,6 +44,7 @@ from .endpoint import (
     Delivery,
     Endpoint,
     Footprint,
+    LocalProtocolError,
     Numbered,
     NumberedMessage,
     Outgoing,
@@ -164,7 +165,10 @@ class FifoEndpoint(Endpoint, Generic[P]):
 
     @abstractmethod
     def _peer(self, name: str) -> P:
-        """Make the record of a process not met before."""
+        """Make the record of a process not met before.
+
+        Raises LocalProtocolError if it was forgotten.
+        """
 
     def _stranger(self, source: str) -> P:
         """Make the record of a process that a first packet came from."""
@@ -184,6 +188,8 @@ class FifoEndpoint(Endpoint, Generic[P]):
         try:
             peer = self._peers[source]
         except KeyError:
+            if source in self._forgotten:
+                return
             peer = self._stranger(source)
         pid = message[2]
         if pid == peer.delivered:
@@ -234,6 +240,8 @@ class FifoEndpoint(Endpoint, Generic[P]):
             raise RemoteProtocolError(
                 f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
             )
+        if source in self._forgotten:
+            return
         peer = self._peers.get(source) or self._stranger(source)
         if pid == peer.delivered and not peer.early and self.on_delivery is None:
             triples = zip(repeat(source), mids, payloads)
@@ -287,6 +295,8 @@ class FifoEndpoint(Endpoint, Generic[P]):
         try:
             peer = self._peers[source]
         except KeyError:
+            if source in self._forgotten:
+                return None
             raise _never_sent(source, mid) from None
         if mid <= peer.acked:
             return None
@@ -306,6 +316,35 @@ class FifoEndpoint(Endpoint, Generic[P]):
             peer.head = 0
             peer.taken -= k
         return peer
+
+    # -- when a process is gone -----------------------------------------------
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        record = self._peers.get(peer)
+        if record is None:
+            return ()
+        failed = tuple(record.mids[record.head :])
+        self._let_go_of(record)
+        del self._peers[peer]
+        self._acks.pop(peer, None)
+        self._out[:] = [each for each in self._out if each is not record]
+        self._after_forgetting()
+        return failed
+
+    def _let_go_of(self, record: P) -> None:
+        """Remove a peer from everything that a subclass keeps about messages and permits."""
+        raise LocalProtocolError(f"{type(self).__name__} cannot go on without {record.name!r}")
+
+    def _after_forgetting(self) -> None:
+        """Grant and release what can be, now that this is done."""
+
+    def readmit(self, peer: str) -> None:
+        """Let the name of a forgotten process be used again, for a new incarnation.
+
+        The new incarnation is a stranger: numbers start from the beginning. The driver
+        must make sure that no packet of the former incarnation arrives any more.
+        """
+        self._forgotten.discard(peer)
 
     def retransmit(self) -> None:
         for name, peer in self._peers.items():
@@ -421,18 +460,23 @@ class Fifo(FifoEndpoint[FifoPeer]):
     __slots__ = ()
 
     def _peer(self, name: str) -> FifoPeer:
+        self._refuse_forgotten((name,))
         peer = self._peers[name] = FifoPeer(name)
         return peer
 
+    def _let_go_of(self, record: FifoPeer) -> None:
+        pass  # nothing refers to it
+
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is str and to and to != self.me:
-            mid = self._mid = self._mid + 1
             peer = self._peers.get(to) or self._peer(to)
+            mid = self._mid = self._mid + 1
             peer.mids.append(mid)
             peer.payloads.append(payload)
             self._out.append(peer)
             return mid
         names = destinations(to)
+        self._refuse_forgotten(names)
         mid = self._mid = self._mid + 1
         for name in names:
             if name != self.me:
@@ -489,6 +533,8 @@ class Unordered(Endpoint):
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         names = (to,) if isinstance(to, str) and to else destinations(to)
+        if self._forgotten:
+            self._refuse_forgotten(names)
         mid = self._mid = self._mid + 1
         message = _new(Datagram, ("msg", mid, payload))
         for name in names:
@@ -503,7 +549,11 @@ class Unordered(Endpoint):
             raise RemoteProtocolError(
                 f"{source!r} sent {packet!r}, which is no packet of unordered"
             )
-        self._deliver(source, packet[1], packet[2])
+        if source not in self._forgotten:
+            self._deliver(source, packet[1], packet[2])
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        return ()
 
     def blocked(self) -> list[Blocked]:
         return []

@@ -43,7 +43,14 @@ class GroupEndpoint(Endpoint):
         strangers = [name for name in names if name not in self.index]
         if strangers:
             raise LocalProtocolError(f"not in the group {list(self.group)}: {strangers}")
+        if self._forgotten:
+            self._refuse_forgotten(names)
         return names
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        if peer not in self.index:
+            raise LocalProtocolError(f"{peer!r} is not in the group {list(self.group)}")
+        return ()
 
     def _copy_into(self, twin: Self) -> None:
         twin.group = self.group
@@ -58,6 +65,7 @@ class BroadcastEndpoint(GroupEndpoint):
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me, group)
         self.others = tuple(name for name in self.group if name != me)
+        """All other members that were not forgotten."""
 
     def _everybody(self, to: str | Collection[str]) -> bool:
         """Check that `to` is everybody; returns whether it includes oneself."""
@@ -68,6 +76,11 @@ class BroadcastEndpoint(GroupEndpoint):
                 f"{type(self).__name__} only broadcasts: send to all of {list(self.others)}"
             )
         return to_self
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        super()._forget(peer)
+        self.others = tuple(name for name in self.others if name != peer)
+        return ()
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)

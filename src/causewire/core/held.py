@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Self, TypeAlias
 
 from .endpoint import Blocked, Packet, Wait
@@ -82,6 +82,25 @@ class HoldingBuffer:
         if not self._missing[key]:
             del self._missing[key]
             self._ready.append(key)
+
+    def forget(self, origin: str) -> None:
+        """Drop what `origin` sent, and free what waits for its messages, which will not come."""
+        gone = {key for key in self._messages if key[0] == origin}
+        for key in gone:
+            del self._messages[key]
+            self._missing.pop(key, None)
+        self._ready = deque([key for key in self._ready if key not in gone])
+        for name, queue in list(self._queues.items()):
+            kept = [need for need in queue if need[1:] not in gone]
+            if name == origin:
+                del self._queues[name]
+                for _, source, mid in sorted(kept):
+                    self._met((source, mid))
+            elif kept:
+                heapify(kept)
+                self._queues[name] = kept
+            else:
+                del self._queues[name]
 
     def take(self) -> Iterator[tuple[str, Packet]]:
         """Yield messages that are ready, with their sources, until there are none.

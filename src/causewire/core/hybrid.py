@@ -179,6 +179,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     def _send_to(self, to: str | Collection[str], payload: Any) -> int:
         """`send`, where it is more, or less, than a message to one other process."""
         names = destinations(to)
+        self._refuse_forgotten(names)
         others = tuple([name for name in names if name != self.me])
         if len(others) == 1:
             mid = self.send(others[0], payload)
@@ -251,25 +252,54 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         try:
             peer = self._peers[source]
         except KeyError:
+            if source in self._forgotten:
+                return
             peer = self._stranger(source)
         if mid <= peer.permit:
             return
         peer.permit = mid
-        missing = self._missing
-        at = missing.at
+        at = self._missing.at
         if at:
-            k = missing.first
-            sender, delivered = at[k]
+            sender, delivered = at[self._missing.first]
             if sender == source and delivered <= mid:
-                peers = self._peers
-                while delivered <= peers[sender].permit:
-                    del at[k]
-                    k += 1
-                    if not at:
-                        missing.slide(k)
-                        break
-                    sender, delivered = at[k]
-                missing.first = k
+                self._drop_permitted()
+        if self._held:
+            self._permits_came()
+
+    def _drop_permitted(self) -> None:
+        """Drop what is permitted from the front of p, where there is something."""
+        missing, peers = self._missing, self._peers
+        at, k = missing.at, missing.first
+        sender, delivered = at[k]
+        while delivered <= peers[sender].permit:
+            del at[k]
+            k += 1
+            if not at:
+                missing.slide(k)
+                break
+            sender, delivered = at[k]
+        missing.first = k
+
+    def _let_go_of(self, record: H) -> None:
+        """Treat the permits of a peer as if they had come.
+
+        What is in p keeps its index, because what is held refers to it, and becomes
+        message 0 of some other peer, which needs no permit.
+        """
+        self._permits.pop(record.name, None)
+        missing = self._missing
+        others = [name for name, _ in missing if name != record.name]
+        if not others:
+            missing.at.clear()
+            missing.slide(missing.next)
+            return
+        for k, (sender, _) in missing.items():
+            if sender == record.name:
+                missing.at[k] = (others[0], 0)
+
+    def _after_forgetting(self) -> None:
+        if self._missing.at:
+            self._drop_permitted()
         if self._held:
             self._permits_came()
 

@@ -275,10 +275,11 @@ class Ks(Endpoint):
     def send(self, to: str | Collection[str], payload: Any) -> int:
         names = destinations(to)
         others = frozenset(names) - {self.me}
+        self._refuse_forgotten(others)
         if self._members is not None:
             if not self._members.issuperset(names):
                 raise LocalProtocolError(f"not all of {names} are among {sorted(self._members)}")
-            if self._broadcast and others != self._members - {self.me}:
+            if self._broadcast and others != self._members - {self.me} - self._forgotten:
                 raise LocalProtocolError(f"all is broadcast here: {names} are not everybody")
         mid = self._mid = self._mid + 1
         if others:
@@ -321,6 +322,8 @@ class Ks(Endpoint):
     def receive(self, source: str, packet: Packet) -> None:
         if packet.__class__ is not KsMessage or not isinstance(source, str):
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of ks")
+        if source in self._forgotten:
+            return
         message = self._decoded(source, packet)
         self._check(source, message)
         if self._is_known(source, message):
@@ -396,6 +399,7 @@ class Ks(Endpoint):
         return [
             (origin, clock)
             for origin, row in message[3]
+            if origin not in self._forgotten
             for clock, dests in row
             if (everybody or me in dests) and clock > delivered.get(origin, 0) and origin != me
         ]
@@ -404,11 +408,29 @@ class Ks(Endpoint):
         """RCV(2-5) for a message that may be delivered, but for the delivery."""
         _, mid, dests, log, _ = message
         self._delivered[source] = mid
-        told = {origin: _without(row, dests) for origin, row in log}
+        gone = self._forgotten
+        told = {origin: _without(row, dests) for origin, row in log if origin not in gone}
         told[source] = _purged((*told.get(source, ()), (mid, dests - {self.me})))
         for origin, row in told.items():
             mine = self._log.get(origin)
             self._log[origin] = row if mine is None else _merged(mine, row)
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """Drop the facts about messages of `peer`: nobody will wait for them.
+
+        Only with `broadcast`. Otherwise a message of `peer` may have taken over a fact
+        by PC2: a third process no longer says that M(i,a) was sent here, because it says
+        that a later message of `peer` was. If that never comes, nothing tells that the
+        third process's message has to wait for M(i,a), whose sender is alive.
+        """
+        if not self._broadcast:
+            return super()._forget(peer)
+        if self._members is None or peer not in self._members:
+            raise LocalProtocolError(f"{peer!r} is not among {sorted(self._members or ())}")
+        self._held.forget(peer)
+        self._delivered.pop(peer, None)
+        self._log.pop(peer, None)
+        return ()
 
     # -- what people ask, and as a value --------------------------------------
 

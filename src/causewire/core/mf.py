@@ -125,6 +125,8 @@ class Mf(Endpoint):
         others = [name for name in names if name != self.me]
         if len(others) > 1:
             raise LocalProtocolError(f"mf is for unicast: one destination, not {others}")
+        if self._forgotten:
+            self._refuse_forgotten(others)
         mid = self._mid = self._mid + 1
         if others:
             self._ob.append((others[0], _new(MfMessage, ("msg", mid, payload))))
@@ -144,6 +146,8 @@ class Mf(Endpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         kind = packet.__class__
+        if self._forgotten and source in self._forgotten:
+            return
         if kind is MfMessage:
             self._get(source, packet[1], packet[2])
         elif kind is Ack:
@@ -170,6 +174,16 @@ class Mf(Endpoint):
             raise RemoteProtocolError(
                 f"{source!r} acks message {mid}, which was never sent to it, or is not next"
             )
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """What was posted to `peer` counts as acknowledged; the rest is not posted."""
+        failed = [message[1] for to, message in (*self._posted, *self._ob) if to == peer]
+        self._posted = deque([outgoing for outgoing in self._posted if outgoing[0] != peer])
+        self._ob = deque([outgoing for outgoing in self._ob if outgoing[0] != peer])
+        self._acked.pop(peer, None)
+        self._got.pop(peer, None)
+        self._post()
+        return tuple(failed)
 
     def retransmit(self) -> None:
         self._packets.extend(self._posted)

@@ -52,7 +52,7 @@ Cost: one integer per packet, O(1) steps to send, O(n + log b) to receive.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, Self
 
 from .endpoint import Blocked, Footprint, Packet, RemoteProtocolError, Wait, check_number
@@ -61,6 +61,9 @@ from .group import BroadcastEndpoint
 __all__ = ["Newtop", "NewtopMessage", "Null"]
 
 _new = tuple.__new__
+
+_FOR_EVER = 1 << 63
+"""A clock that no process reaches."""
 
 
 class NewtopMessage(Packet):
@@ -121,6 +124,8 @@ class Newtop(BroadcastEndpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         j = self._member(source)
+        if self._forgotten and source in self._forgotten:
+            return
         kind = packet.__class__
         if kind is not NewtopMessage and kind is not Null:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of newtop")
@@ -148,6 +153,15 @@ class Newtop(BroadcastEndpoint):
                 self._deliver(self.group[j], mid, payload)
         if self._eager:
             self._say_null()
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """Nobody waits for word from `peer` any more: its clock has passed everything."""
+        super()._forget(peer)
+        j = self.index[peer]
+        self._v[j] = _FOR_EVER
+        self._held = [entry for entry in self._held if entry[1] != j]
+        heapify(self._held)
+        return ()
 
     def retransmit(self) -> None:
         """Idle for a while: tell the others how far the clock has come, if they may not know."""

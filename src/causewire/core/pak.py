@@ -247,12 +247,15 @@ class PakCredit(BroadcastEndpoint):
         self._laggards -= self._acked[j] == self._full
         self._acked[j] = number
         if not self._laggards:
-            acked = self._acked.values()
-            self._full = min(acked)
-            self._laggards = sum(n == self._full for n in acked)
-            while len(self._flight) > self._v[self._i] - self._full:
-                self._flight.popleft()
-            self._release()
+            self._all_acked_up_to(min(self._acked.values()))
+
+    def _all_acked_up_to(self, number: int) -> None:
+        """Broadcast `number` is fully acknowledged: let go what waited for that."""
+        self._full = number
+        self._laggards = sum(n == number for n in self._acked.values())
+        while len(self._flight) > self._v[self._i] - number:
+            self._flight.popleft()
+        self._release()
 
     def retransmit(self) -> None:
         """With a receiver's credit, send again what may have been discarded."""
@@ -268,6 +271,8 @@ class PakCredit(BroadcastEndpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         j = self._member(source)
+        if self._forgotten and source in self._forgotten:
+            return
         kind = packet.__class__
         if kind is PakMessage:
             self._receive_message(j, packet)
@@ -343,7 +348,8 @@ class PakCredit(BroadcastEndpoint):
         least = self.k - ct
         for h, (mine, theirs) in enumerate(zip(self._v, vt, strict=True)):
             behind = (mine - theirs) % self.k
-            if behind > min(mine, ct) and (behind < least or h == self._i):
+            outside = behind > min(mine, ct) and (behind < least or h == self._i)
+            if outside and self.group[h] not in self._forgotten:
                 return False
         return True
 
@@ -354,15 +360,33 @@ class PakCredit(BroadcastEndpoint):
         its process. It stays the same message while V moves on, by the causal window.
         Of P_j itself it is the message before this one.
         """
-        k, ct = self.k, self.ct
+        k, ct, gone = self.k, self.ct, self._forgotten
         needs = [
             (name, mine + (theirs - mine) % k)
             for name, mine, theirs in zip(self.group, self._v, vt, strict=True)
-            if (mine - theirs) % k > ct and name != self.group[j]
+            if (mine - theirs) % k > ct and name != self.group[j] and name not in gone
         ]
         if number > self._v[j] + 1:
             needs.append((self.group[j], number - 1))
         return needs
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """Its acks count as come, and nothing waits for its messages.
+
+        Of its entry in vectors nobody can say how far it may lag behind or be ahead, so
+        the entry is not looked at any more.
+        """
+        super()._forget(peer)
+        j = self.index[peer]
+        failed = range(self._acked[j] + 1, self._mid + 1)
+        self._held.forget(peer)
+        self._late.pop(j, None)
+        del self._acked[j], self._seen[j]
+        if self._acked:
+            self._all_acked_up_to(min(self._acked.values()))
+        else:
+            self._all_acked_up_to(self._asks(self._v[self._i]))
+        return tuple(failed)
 
     def _settle(self) -> None:
         for name, message in self._held.take():

@@ -56,6 +56,8 @@ class Protocol:
     needs_fifo: bool = False
     needs_retransmit: bool = False
     """`retransmit` must be called now and then even if the network loses nothing."""
+    forgets: bool = False
+    """`Endpoint.forget` works: a process can go on without another one."""
     causal: bool = True
     live: bool = True
     """Everything is delivered once the senders stop."""
@@ -153,6 +155,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="csps",
         endpoint=Csps,
+        forgets=True,
         summary="hybrid buffering: constant metadata, delay bounded by senders' round trips",
         paper="Almeida, Algorithms 1 and 3",
         tolerates_loss=True,
@@ -169,6 +172,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="sps",
         endpoint=Sps,
+        forgets=True,
         summary="hybrid buffering, released as early as permits allow; delay unbounded at times",
         paper="Almeida, Algorithm 2 and its multicast",
         tolerates_loss=True,
@@ -185,6 +189,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="mf",
         endpoint=Mf,
+        forgets=True,
         summary="one message at a time: the next leaves when the last is acknowledged",
         paper="Mattern and Fünfrocken",
         multicast=False,
@@ -215,6 +220,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="cykas",
         endpoint=Cykas,
+        forgets=True,
         summary="eager sends, kept secret until their sender says: you can tell",
         paper="Tong, Liittschwager and Kuper, repaired (ERRATA 5)",
         multicast=False,
@@ -225,6 +231,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="cykas-as-printed",
         endpoint=CykasAsPrinted,
+        forgets=True,
         summary="Algorithm 4 to the letter, neither live nor safe: a known-bad",
         paper="Tong, Liittschwager and Kuper, Algorithm 4",
         multicast=False,
@@ -237,6 +244,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="cykas-secret-sends",
         endpoint=CykasSecretSends,
+        forgets=True,
         summary="sends in secret mode to the last eager sender: a known-bad",
         paper="Tong, Liittschwager and Kuper, section 2.3",
         multicast=False,
@@ -248,6 +256,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="rst",
         endpoint=Rst,
+        forgets=True,
         summary="a matrix with every message: delivered as early as possible",
         paper="Raynal, Schiper and Toueg",
         fixed_group=True,
@@ -278,12 +287,21 @@ TABLE: tuple[Protocol, ...] = (
         options=("hardware_multicast", "complement", "broadcast"),
         option_effects=(
             ("complement", (("fixed_group", True),)),
-            ("broadcast", (("unicast", False), ("multicast", False), ("fixed_group", True))),
+            (
+                "broadcast",
+                (
+                    ("unicast", False),
+                    ("multicast", False),
+                    ("fixed_group", True),
+                    ("forgets", True),
+                ),
+            ),
         ),
     ),
     Protocol(
         name="newtop",
         endpoint=Newtop,
+        forgets=True,
         summary="Lamport clocks: delivered when everybody's clock has passed",
         paper="Ezhilchelvan, Macêdo and Shrivastava",
         needs_retransmit=True,
@@ -305,6 +323,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="pak",
         endpoint=Pak,
+        forgets=True,
         summary="broadcast with vector time modulo 3: one message per sender at a time",
         paper="Baldoni, stop-and-wait",
         options=("k",),
@@ -313,6 +332,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="pak-credit",
         endpoint=PakCredit,
+        forgets=True,
         summary="broadcast with vector time modulo 2ct+1: up to ct messages unacknowledged",
         paper="Baldoni, credits",
         options=("ct", "k", "wr"),
@@ -322,6 +342,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="pak-nak",
         endpoint=PakNak,
+        forgets=True,
         summary="broadcast with vector time modulo k: every ct-th message is acknowledged",
         paper="Baldoni, PAK-NAK",
         options=("ct", "k"),
@@ -330,6 +351,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="bss",
         endpoint=Bss,
+        forgets=True,
         summary="a vector clock with every broadcast: delivered as early as possible",
         paper="Birman, Schiper and Stephenson; Baldoni, Fig. 1",
         unicast=False,
@@ -348,6 +370,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="fifo",
         endpoint=Fifo,
+        forgets=True,
         summary="per-sender order only: a known-bad for causality, and the baseline for cost",
         paper="Almeida, Algorithm 1 without permits",
         tolerates_loss=True,
@@ -366,6 +389,7 @@ TABLE: tuple[Protocol, ...] = (
     Protocol(
         name="unordered",
         endpoint=Unordered,
+        forgets=True,
         summary="delivers on arrival: a known-bad for every order",
         paper="none",
         causal=False,

@@ -120,6 +120,8 @@ class Rst(GroupEndpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         k = self._member(source)
+        if self._forgotten and source in self._forgotten:
+            return
         if packet.__class__ is not RstMessage:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of rst")
         if self._known(source, k, packet):
@@ -148,8 +150,14 @@ class Rst(GroupEndpoint):
         return [
             (name, theirs[me])
             for name, mine, theirs in zip(self.group, self._matrix, message[3], strict=True)
-            if theirs[me] > mine[me]
+            if theirs[me] > mine[me] and name not in self._forgotten
         ]
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        """Nothing waits for messages of `peer` any more; the matrix keeps its size."""
+        super()._forget(peer)
+        self._held.forget(peer)
+        return ()
 
     def _known(self, source: str, k: int, message: Packet) -> bool:
         """Whether this is a duplicate, once it is clear that it may be at all."""

@@ -120,6 +120,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         """Copies that have not left."""
 
     def _peer(self, name: str) -> SpsPeer:
+        self._refuse_forgotten((name,))
         peer = self._peers[name] = SpsPeer(name)
         return peer
 
@@ -128,8 +129,8 @@ class Sps(HybridEndpoint[SpsPeer]):
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is not str or not to or to == self.me:
             return self._send_to(to, payload)
-        mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
+        mid = self._mid = self._mid + 1
         peer.mids.append(mid)
         peer.payloads.append(payload)
         buffer = self._buffer
@@ -337,6 +338,47 @@ class Sps(HybridEndpoint[SpsPeer]):
                 return True
             held.lacks += 1
         return False
+
+    # -- when a process is gone -----------------------------------------------
+
+    def _let_go_of(self, record: SpsPeer) -> None:
+        """Remove a peer from the receivers of everything in the buffer."""
+        super()._let_go_of(record)
+        gone = record.name
+        self._held -= record.held
+        at = self._buffer.at
+        for mid, entry in self._buffer.items():
+            if entry == gone:
+                at[mid] = BufferedMessage((), {}, 0)
+            elif isinstance(entry, BufferedMessage) and gone in entry.names:
+                names = tuple([name for name in entry.names if name != gone])
+                entry.unsent.pop(gone, None)
+                if len(names) == 1 and not entry.unsent:
+                    at[mid] = names[0]  # a unicast that has left
+                else:
+                    at[mid] = BufferedMessage(names, entry.unsent, entry.per)
+
+    def _after_forgetting(self) -> None:
+        """Drop what lacks nobody any more from the front of u, and grant what follows."""
+        buffer = self._buffer
+        self._waiting, self._lacks = set(), None
+        while buffer.at:
+            mid, entry = buffer.first, buffer.peek()
+            if isinstance(entry, str):
+                if self._peers[entry].acked < mid:
+                    self._lacks = entry
+                    break
+                if self._peers[entry].granted < mid:
+                    self._grant(entry, mid)
+            elif self._lacks_any(entry, mid):
+                break
+            else:
+                self._permit_all(entry, mid)
+            buffer.remove()
+        self._u2 = max(self._u2, buffer.first)
+        if self._lacks is not None:
+            self._advance_u2(self._lacks)
+        super()._after_forgetting()
 
     # -- what the driver takes ------------------------------------------------
 
