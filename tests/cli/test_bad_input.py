@@ -117,7 +117,6 @@ COMMANDS = {
     "simulate --trace run.csv": ".parquet, .jsonl, or a directory",
     "simulate --protocol bss --trace run.parquet": "bss only broadcasts",
     "check": "required: TRACE",
-    "check app.log --engine spark": "--engine spark reads no ShiViz logs",
     "check good.parquet --engine local --master local[2]": "--master is for --engine spark",
     "check good.parquet --engine abacus": "invalid choice: 'abacus'",
     "check good.parquet --examples -1": "from 0 upward",

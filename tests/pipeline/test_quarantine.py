@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,8 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causewire.trace import NAMES, Event, write_trace
-from causewire.trace.formats.otlp import read_spans
+from causewire.trace.formats.foreign import read_rows, spans_of_file
+from causewire.trace.formats.rows import Refused, batches_of_rows
 from causewire.trace.formats.shiviz_log import read_log
+from causewire.trace.formats.spans import SpanOptions
 from causewire.trace.formats.tables import mapper, read_table
 from causewire.trace.formats.traces import lines_between, read_lines, read_parquet_file
 
@@ -208,20 +211,25 @@ spans = st.fixed_dictionaries(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(spans | values, max_size=6), st.data())
 def test_spans(place, some, data):
-    wanted = 0
+    """Each is a span or refused, and spans become rows, are told of as refused, or are twins."""
     for span in some:
         ours = isinstance(span, dict) and "spanId" in span
         if ours and data.draw(st.integers(0, 3)) == 0:
             span[data.draw(st.sampled_from(list(span)))] = data.draw(values)
-            span.pop("links", None)
-        delivers = ours and span.get("kind") in (2, 5)
-        wanted += max(1, len(span.get("links", ()))) if delivers else 1
     service = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
     document = {"resourceSpans": [{"resource": service, "scopeSpans": [{"spans": some}]}]}
     path = place / "a.json"
     path.write_text(json.dumps(document))
-    out, bad, _ = counted(read_spans([str(path)]))
-    assert len(out) + len(bad) == wanted
+    found = list(spans_of_file(str(path), "otlp"))
+    assert len(found) == max(1, len(some))
+    numbers = {item.row for item in found if not isinstance(item, Refused)}
+    for by in ("request", "instance"):
+        notes = Counter()
+        rows = list(read_rows([str(path)], "otlp", SpanOptions(process_by=by), notes))
+        told = {row.row for row in rows}
+        twins = notes["spans that were recorded twice"]
+        assert len(numbers - told) <= twins
+        list(batches_of_rows(rows))
 
 
 @settings(max_examples=50, deadline=None)
@@ -230,8 +238,7 @@ def test_documents_that_are_none(place, document):
     """What is not understood is told: it does not just vanish."""
     path = place / "b.json"
     path.write_text(json.dumps(document) + "\n" + json.dumps({"resourceSpans": document}))
-    out, bad, _ = counted(read_spans([str(path)]))
-    assert out == []
+    bad = [item for item in spans_of_file(str(path), "otlp") if isinstance(item, Refused)]
     empty = document is None or isinstance(document, (list, dict))  # may be, of no spans
     assert len(bad) >= (1 if empty else 2)
 
@@ -242,7 +249,7 @@ def test_a_file_that_is_not_there(place):
         read_lines(gone),
         read_parquet_file(gone),
         read_log(gone),
-        read_spans([gone]),
+        batches_of_rows(spans_of_file(gone, "otlp")),
         read_table(f"{gone}.csv", mapper(SAME)),
     ):
         out, _, numbers = counted(batches)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from causewire.check import check
+from causewire.cli import main
 from causewire.pipeline.check import check_runs
 from causewire.pipeline.sources import from_table, ingest, register
 from causewire.trace import Event, TraceError, write_shiviz, write_trace
-from causewire.trace.formats.otlp import read_spans
+from causewire.trace.formats.foreign import read_rows
+from causewire.trace.formats.rows import batches_of_rows
 from causewire.trace.formats.shiviz_log import read_log
+from causewire.trace.formats.spans import SpanOptions
 
 from ..check.random_traces import random_run
+from ..trace import shop
 
 
 def events_of(frame):
@@ -246,7 +251,7 @@ def test_spans_become_messages(spark, tmp_path):
         mail=[span(6, 5, 9000, links=[(1, 5), (1, 3)]), span(7, 2, 9500)],
     )
     (tmp_path / "spans.json").write_text(json.dumps(spans))
-    found = ingest(spark, [str(tmp_path)], "otlp")
+    found = ingest(spark, [str(tmp_path)], "otlp", processBy="service", runBy="all")
     assert found.quarantine.collect() == []
     rows = [(e.process, e.seq, e.kind, e.origin, e.mid, e.peers) for e in events_of(found.events)]
     assert rows == [
@@ -272,26 +277,34 @@ def test_spans_that_cannot_be_understood(tmp_path):
     nameless = {"resourceSpans": [{"scopeSpans": [{"spans": [span(8, 4, 1)]}]}]}
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([json.dumps(good), "oops", json.dumps(bad), json.dumps(nameless)]))
-    rows, refused = told(read_spans([str(path)]))
-    assert len(rows) == 2
+    notes = Counter()
+    options = SpanOptions.checked("service", None, None)
+    rows, refused = told(batches_of_rows(read_rows([str(path)], "otlp", options, notes)))
+    assert len(rows) == 4
+    assert notes["spans whose parent is missing"] == 1
     assert sorted((row["row"], row["reason"]) for row in refused) == [
-        (3, "span 0000000000000063, whose message it is, is missing"),
         (4, "not a JSON document"),
-        (5, "a consumer span without a link or a parent"),
         (6, "it has no startTimeUnixNano"),
-        (7, "its traceId is not one of 32 digits"),
+        (7, "it has no startTimeUnixNano"),
         (8, "a span must be a JSON object"),
-        (9, "a second span 0000000000000001"),
+        (9, "another span 0000000000000001 of the same trace"),
         (10, "its resource has no service.name"),
     ]
     assert len(rows) + len(refused) == 10  # spans, and one line that is no document
 
 
-def test_a_run_for_each_trace(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(document(a=[span(1, 4, 5), span(2, 4, 6, trace=2)])))
-    rows, _ = told(read_spans([str(path)], run_by_trace=True))
-    assert [(row["run"][-1], row["mid"]) for row in rows] == [("1", 1), ("2", 1)]
+def test_both_engines_say_the_same_of_spans(spark, tmp_path, capsys):
+    """Several files, two requests, one of them with an order that is overtaken."""
+    for k, op in enumerate([*shop.in_order(1), *shop.overtaken(2)]):
+        (tmp_path / f"{k}.json").write_bytes(shop.otlp([op]))
+    (tmp_path / "no.json").write_text("{}")
+    told = []
+    for engine in ("local", "spark"):
+        assert main(["check", str(tmp_path), "--json", "--engine", engine, "--format", "otlp"]) == 1
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert told[0]["violations"] == 1
+    assert told[0]["refused"] == {"no resourceSpans": 1}
 
 
 # -- tables ------------------------------------------------------------------------------

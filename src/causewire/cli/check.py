@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..trace import Trace, TraceError, open_trace
+from ..trace import TraceError, trace_files
+from ..trace.formats.names import SPAN_FORMATS
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
-from .traces import add_trace_arguments, is_shiviz, open_traces
+from .traces import add_trace_arguments, columns_of, format_of, open_input, span_options
 
 if TYPE_CHECKING:
     from ..check import Report
@@ -56,67 +58,110 @@ def run(args: argparse.Namespace) -> int:
     if args.examples < 0:
         raise CommandError(f"--examples must be from 0 upward, not {args.examples}")
     try:
-        trace, inferred = open_traces(args)
-        report = _check(trace, args)
+        checked = _check(args)
     except TraceError as error:
         raise CommandError(str(error)) from None
     if args.json:
-        print_json({**report.to_json(), "inferred": inferred})
+        print_json(
+            {
+                **checked.report.to_json(),
+                "inferred": checked.inferred,
+                "quarantined": checked.refused.total(),
+                "refused": dict(sorted(checked.refused.items())),
+                "notes": dict(sorted(checked.notes.items())),
+            }
+        )
     else:
-        print(_told(report, args.traces, inferred))
-    return 0 if report.ordered else 1
+        print(_told(checked, args.traces))
+    return 0 if checked.report.ordered else 1
 
 
-def _check(trace: Trace, args: argparse.Namespace) -> Report:
-    """The one place where it is decided who does the work."""
-    if _engine(args) == "spark":
-        return _on_spark(args)
+class _Checked(NamedTuple):
+    """What a check found, and what there is to say about its input."""
+
+    report: Report
+    inferred: bool = False
+    refused: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
+
+
+def _check(args: argparse.Namespace) -> _Checked:
+    """Check the input, with the engine that the arguments or its size ask for."""
+    kind = format_of(args)
+    if _engine(args, kind) == "spark":
+        return _on_spark(args, kind)
     if args.master is not None:
         raise CommandError("--master is for --engine spark")
     from ..check import check
 
+    found, inferred = open_input(args)
     with Progress("checking") as progress:
-        return check(
-            trace,
+        report = check(
+            found.trace,
             examples=args.examples,
             progress=lambda rows: progress.done(rows, "events"),
         )
+    return _Checked(report, inferred, found.refused, found.notes)
 
 
-def _engine(args: argparse.Namespace) -> str:
+def _engine(args: argparse.Namespace, kind: str) -> str:
     if args.engine != "auto":
         return str(args.engine)
     if args.master is not None:
         return "spark"
-    if is_shiviz(args) or args.tolerate_cut:
+    if kind != "trace" or args.tolerate_cut:
         return "local"
     folders = [name for name in args.traces if Path(name).is_dir()]
     if not folders or find_spec("pyspark") is None:
         return "local"
-    files = open_trace(*folders).files  # type: ignore[attr-defined]
-    size = sum(file.stat().st_size for file in files)
+    size = sum(file.stat().st_size for file in trace_files(*folders))
     return "spark" if size >= SPARK_FROM else "local"
 
 
-def _on_spark(args: argparse.Namespace) -> Report:
-    if is_shiviz(args):
-        raise CommandError("--engine spark reads no ShiViz logs: causewire convert makes traces")
+def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
     if args.tolerate_cut:
         raise CommandError("--tolerate-cut is for --engine local")
     from ..pipeline import PipelineError
     from ..pipeline.check import check_paths
+    from ..pipeline.foreign import check_foreign
 
     try:
         with Progress("checking on Spark") as progress:
-            return check_paths(
-                args.traces, master=args.master, examples=args.examples, progress=progress.say
+            if kind == "trace":
+                return _Checked(
+                    check_paths(
+                        args.traces,
+                        master=args.master,
+                        examples=args.examples,
+                        progress=progress.say,
+                    )
+                )
+            checked = check_foreign(
+                args.traces,
+                "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,
+                master=args.master,
+                examples=args.examples,
+                **_options(args, kind),
             )
+            return _Checked(checked.report, False, checked.refused, checked.notes)
     except PipelineError as error:
         other = " (--engine local needs no Spark)" if args.engine == "auto" else ""
         raise CommandError(f"{error}{other}") from None
 
 
-def _told(report: Report, traces: list[str], inferred: bool) -> str:
+def _options(args: argparse.Namespace, kind: str) -> dict[str, str]:
+    """Return the options of the source `causewire` that the arguments stand for."""
+    if kind == "table":
+        return {"columns": columns_of(args)}
+    if kind == "shiviz":
+        given = {"pattern": args.regex, "delimiter": args.delimiter}
+        return {name: value for name, value in given.items() if value is not None}
+    how = span_options(args)
+    return {"processBy": how.process_by, "runBy": how.run_by}
+
+
+def _told(checked: _Checked, traces: list[str]) -> str:
+    report = checked.report
     size = ", ".join(
         [
             count(report.events, "event"),
@@ -126,7 +171,7 @@ def _told(report: Report, traces: list[str], inferred: bool) -> str:
         ]
     )
     lines = [size]
-    if inferred:
+    if checked.inferred:
         lines.append(
             "messages were inferred from vector clocks: that they are in order proves nothing"
         )
@@ -141,6 +186,10 @@ def _told(report: Report, traces: list[str], inferred: bool) -> str:
     for reason, number in sorted(report.bad.items()):
         lines.append(f"{count(number, 'bad row')}: {reason}")
     lines += [f"  {row}" for row in report.bad_rows]
+    for reason, number in sorted(checked.refused.items()):
+        lines.append(f"{count(number, 'row')} not understood: {reason}")
+    for note, number in sorted(checked.notes.items()):
+        lines.append(f"note: {number:,} {note}")
     for number, violation in enumerate(report.examples, 1):
         where = f"in run {violation.run}: " if report.runs > 1 else ""
         lines += ["", f"{number}. {where}{violation}"]

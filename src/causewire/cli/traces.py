@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..trace import Trace, open_trace, read_shiviz, trace_of
+from ..trace import Trace, TraceError, open_trace, read_shiviz, trace_of
+from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY, SPAN_FORMATS
 from ..trace.shiviz import DELIMITER, PATTERN
+from ..trace.storage import expand
 
-__all__ = ["SHIVIZ", "add_trace_arguments", "is_shiviz", "open_traces"]
+if TYPE_CHECKING:
+    from ..trace.formats.foreign import Foreign
+    from ..trace.formats.spans import SpanOptions
+
+__all__ = [
+    "SHIVIZ",
+    "add_trace_arguments",
+    "columns_of",
+    "format_of",
+    "is_shiviz",
+    "open_input",
+    "open_traces",
+    "span_options",
+]
 
 SHIVIZ = (".shiviz", ".log", ".txt")
 """Suffixes of ShiViz logs, for which nobody has agreed on one."""
@@ -20,14 +36,29 @@ def add_trace_arguments(parser: argparse.ArgumentParser) -> None:
         "traces",
         nargs="+",
         metavar="TRACE",
-        help="a .parquet or .jsonl file, a directory of them, or a ShiViz log; "
-        "several are taken together (one file for each node, say)",
+        help="a file, a directory, a pattern or a URL (s3://, gs://, hdfs://, https://): a trace "
+        "(.parquet, .jsonl), spans (OTLP, Jaeger, Zipkin), a ShiViz log or a table; several are "
+        "taken together (one file for each node, say)",
     )
     parser.add_argument(
         "--format",
-        choices=("auto", "trace", "shiviz"),
+        choices=("auto", *FORMATS),
         default="auto",
-        help=f"auto: ShiViz if the name ends in {', '.join(SHIVIZ)}, or with --regex",
+        help=f"auto: by content; ShiViz if the name ends in {', '.join(SHIVIZ)}, or with --regex; "
+        "table with --columns",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="FILE",
+        help="how a table is to be read: a JSON file that maps the columns of a trace to its own",
+    )
+    parser.add_argument(
+        "--process-by",
+        choices=PROCESS_BY,
+        help="spans: what is a process; default: request, or instance with --run-by all",
+    )
+    parser.add_argument(
+        "--run-by", choices=RUN_BY, help="spans: a run for each trace (the default), or one for all"
     )
     parser.add_argument(
         "--regex",
@@ -52,9 +83,66 @@ def is_shiviz(args: argparse.Namespace) -> bool:
     return bool(args.format == "shiviz")
 
 
+def format_of(args: argparse.Namespace) -> str:
+    """Return the format of the input, which is looked into if nobody says what it is.
+
+    Raises:
+        TraceError: An input does not exist, or cannot be read.
+    """
+    from ..trace.formats.foreign import detect
+
+    if args.format != "auto":
+        return str(args.format)
+    if args.columns is not None:
+        return "table"
+    if is_shiviz(args):
+        return "shiviz"
+    files = [file for name in args.traces for file in expand(name)]
+    if not files or all(file.name.endswith(".parquet") for file in files):
+        return "trace"
+    found = detect(next(file for file in files if not file.name.endswith(".parquet")))
+    return found if found in SPAN_FORMATS else "trace"
+
+
+def span_options(args: argparse.Namespace) -> SpanOptions:
+    """Return what the arguments say about processes and runs."""
+    from ..trace.formats.spans import SpanOptions
+
+    return SpanOptions.checked(args.process_by, args.run_by, None)
+
+
+def columns_of(args: argparse.Namespace) -> str:
+    """Return the mapping of the columns of a table, as JSON."""
+    if args.columns is None:
+        raise TraceError(args.traces[0], None, "a table needs --columns FILE")
+    try:
+        return Path(args.columns).read_text(encoding="utf-8")
+    except OSError as error:
+        raise TraceError(args.columns, None, error.strerror or str(error)) from None
+
+
+def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
+    """Return the trace, with what was refused, and whether its messages are only inferred."""
+    from ..trace.formats.foreign import Foreign, read_foreign
+
+    kind = format_of(args)
+    if kind in SPAN_FORMATS:
+        asked = kind if args.format != "auto" else "auto"
+        return read_foreign(args.traces, asked, options=span_options(args)), False
+    if kind == "table":
+        return read_foreign(args.traces, kind, columns=columns_of(args)), False
+    trace, inferred = _open_ours(args, kind)
+    return Foreign(trace), inferred
+
+
 def open_traces(args: argparse.Namespace) -> tuple[Trace, bool]:
-    """Return the trace, and whether its messages are only inferred from vector clocks."""
-    if not is_shiviz(args):
+    """Return the trace, and whether its messages are only inferred (from vector clocks)."""
+    found, inferred = open_input(args)
+    return found.trace, inferred
+
+
+def _open_ours(args: argparse.Namespace, kind: str) -> tuple[Trace, bool]:
+    if kind != "shiviz":
         return open_trace(*args.traces, tolerate_cut=args.tolerate_cut), False
     events = []
     inferred = False

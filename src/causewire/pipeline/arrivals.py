@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,7 @@ class Arrived(Trace):
             mine = batch.select(
                 [name for name in NAMES if name in columns and name in batch.schema.names]
             )
-            mine = accepted(mine, Path(self.name), row)
+            mine = accepted(mine, self.name, row)
             yield TraceBatch(self.name, row, mine)
             row += batch.num_rows
 

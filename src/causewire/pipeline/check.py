@@ -37,6 +37,7 @@ from ..check import BadRow, Report, Sorted
 from ..check.assemble import SENT_TWICE
 from ..check.columns import COLUMNS
 from ..trace import TraceError, trace_files
+from ..trace.storage import absolute
 from . import prepare
 from .arrivals import Arrived, arrived
 from .errors import PipelineError, reason
@@ -103,7 +104,7 @@ def check_files(
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     # Executors have a working directory of their own.
-    return [os.path.abspath(file) for file in trace_files(*paths)]
+    return [absolute(str(file)) for file in trace_files(*paths)]
 
 
 def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:

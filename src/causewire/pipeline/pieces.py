@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from ..check.columns import COLUMNS, values_of
 from ..trace import Event, TraceError, trace_of
 from ..trace.parquet import opened, read_group
 from ..trace.reader import BATCH_ROWS, TraceBatch, accepted
+from ..trace.storage import locate, source_of
 
 __all__ = ["Piece", "Region", "RunInMemory", "Runs", "batches_of", "layout", "runs_in"]
 
@@ -47,7 +47,7 @@ def layout(files: Sequence[str]) -> list[Piece]:
     pieces = []
     position = 0
     for file in files:
-        metadata = pq.read_metadata(file)
+        metadata = pq.read_metadata(source_of(locate(file)))
         paths = [metadata.schema.column(k).path for k in range(metadata.num_columns)]
         column = paths.index("run")
         row = 0
@@ -83,12 +83,12 @@ def batches_of(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[tupl
                 if file is not None:
                     file.close()
                 name = piece.file
-                file = opened(Path(name))
+                file = opened(locate(name))
             present = [name for name in columns if name in file.schema_arrow.names]
             done = 0
-            for batch in read_group(file, Path(name), piece.group, present, BATCH_ROWS):
+            for batch in read_group(file, locate(name), piece.group, present, BATCH_ROWS):
                 row = piece.row + done + 1
-                batch = accepted(batch, Path(name), row)
+                batch = accepted(batch, name, row)
                 yield piece.position + done, TraceBatch(name, row, batch)
                 done += batch.num_rows
     except (pa.ArrowException, OSError) as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .schema import DELIVER, NAMES, SEND, Event, TraceError, because
+from .storage import Location, open_binary
 from .writer import TraceWriter, partial_name
 
 __all__ = ["JsonLinesWriter", "checked_event", "read_jsonl"]
@@ -98,14 +99,14 @@ def _cut_last_line(path: Path) -> None:
             file.truncate(keep)
 
 
-def read_jsonl(path: Path, *, tolerate_cut: bool = False) -> Iterator[Event]:
+def read_jsonl(path: Location, *, tolerate_cut: bool = False) -> Iterator[Event]:
     """The rows of one file, each checked.
 
     A last line that was cut short is an error, or the end of the trace with
     `tolerate_cut` (a node that is still writing, or was killed).
     """
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             for row, line in enumerate(file, 1):
                 if line.isspace():
                     continue
@@ -127,7 +128,7 @@ def _shown(line: bytes) -> str:
     return repr(text + "…" if len(line) > 40 else text)
 
 
-def checked_event(fields: Any, path: Path, row: int) -> Event:
+def checked_event(fields: Any, path: object, row: int) -> Event:
     """Check one row and make it an event."""
     if not isinstance(fields, dict):
         raise TraceError(path, row, "a row must be a JSON object")
@@ -157,7 +158,7 @@ def checked_event(fields: Any, path: Path, row: int) -> Event:
     return Event._make((*values[:8], tuple(peers or ()), payload, metadata))
 
 
-def _check(fields: dict[str, Any], path: Path, row: int) -> None:
+def _check(fields: dict[str, Any], path: object, row: int) -> None:
     """The same, one thing after the other, to tell what is wrong."""
     for name in _STRINGS:
         if not isinstance(fields.get(name), str):
@@ -185,7 +186,7 @@ def _check(fields: dict[str, Any], path: Path, row: int) -> None:
         raise TraceError(path, row, "a send row needs peers, its destinations")
 
 
-def _wrong(path: Path, row: int, fields: dict[str, Any], name: str, wanted: str) -> TraceError:
+def _wrong(path: object, row: int, fields: dict[str, Any], name: str, wanted: str) -> TraceError:
     if name not in fields:
         return TraceError(path, row, f"has no {name}")
     return TraceError(path, row, f"{name} must be {wanted}, not {fields[name]!r:.60}")

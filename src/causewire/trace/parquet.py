@@ -17,12 +17,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .schema import COLUMNS, NAMES, Event, TraceError, arrow_schema, because
+from .storage import Location, source_of
 from .writer import TraceWriter, partial_name
 
 __all__ = [
@@ -165,7 +165,7 @@ class ParquetDirectoryWriter(TraceWriter):
         shutil.rmtree(self._partial, ignore_errors=True)
 
 
-def read_parquet(path: Path, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+def read_parquet(path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
     """The named columns of one file, strings as dictionaries, `rows` at a time.
 
     Columns that the file may lack and does lack are left out, and `peers` are
@@ -184,13 +184,15 @@ def read_parquet(path: Path, columns: Sequence[str], rows: int) -> Iterator[pa.R
         raise TraceError(path, done + 1, f"damaged from here on: {error}") from None
 
 
-def opened(path: Path, dictionaries: Sequence[str] = _DICTIONARIES) -> pq.ParquetFile:
+def opened(path: Location, dictionaries: Sequence[str] = _DICTIONARIES) -> pq.ParquetFile:
     """A file in which flipped bits are found, and names are read as codes."""
-    return pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True)
+    return pq.ParquetFile(
+        source_of(path), read_dictionary=dictionaries, page_checksum_verification=True
+    )
 
 
 def read_group(
-    file: pq.ParquetFile, path: Path, group: int, columns: Sequence[str], rows: int
+    file: pq.ParquetFile, path: Location, group: int, columns: Sequence[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
     """One row group.
 
@@ -210,10 +212,10 @@ def read_group(
                 yield batch.slice(skipped)
 
 
-def parquet_schema(path: Path) -> pa.Schema:
+def parquet_schema(path: Location) -> pa.Schema:
     """The columns of a file, if it is a Parquet file at all."""
     try:
-        schema = pq.read_schema(path)
+        schema = pq.read_schema(source_of(path))
         str(schema)  # names are decoded when they are asked for
         return schema
     except _DAMAGE as error:

@@ -15,11 +15,11 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .jsonl import read_jsonl
 from .schema import COLUMNS, DELIVER, NAMES, REQUIRED, SEND, Event, TraceError, arrow_schema
+from .storage import Location, expand, locate, open_binary, plain_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +39,9 @@ __all__ = [
 
 BATCH_ROWS = 1 << 16
 """Rows in a batch, at most."""
+
+LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+"""How the names of files with JSON lines end."""
 
 _JSON_BLOCK = 1 << 23  # bytes that Arrow parses at once
 
@@ -72,14 +75,14 @@ class Trace(ABC):
 
 
 class _Files(Trace):
-    def __init__(self, name: str, files: Sequence[Path], tolerate_cut: bool) -> None:
+    def __init__(self, name: str, files: Sequence[Location], tolerate_cut: bool) -> None:
         self.name = name
         self.files = tuple(files)
         self._tolerate_cut = tolerate_cut
 
     def events(self) -> Iterator[Event]:
         for path in self.files:
-            if path.suffix == ".jsonl":
+            if path.name.endswith(LINES):
                 yield from read_jsonl(path, tolerate_cut=self._tolerate_cut)
             else:
                 for batch in _parquet_batches(path, NAMES):
@@ -88,7 +91,7 @@ class _Files(Trace):
     def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
         wanted = _in_order(columns)
         for path in self.files:
-            if path.suffix == ".jsonl":
+            if path.name.endswith(LINES):
                 yield from _jsonl_batches(path, wanted, self._tolerate_cut)
             else:
                 yield from _parquet_batches(path, wanted)
@@ -127,7 +130,7 @@ def open_trace(*paths: str | os.PathLike[str], tolerate_cut: bool = False) -> Tr
     return _Files(name, files, tolerate_cut)
 
 
-def trace_files(*paths: str | os.PathLike[str]) -> list[Path]:
+def trace_files(*paths: str | os.PathLike[str]) -> list[Location]:
     """Return the files of a trace, as `open_trace` would read them.
 
     Raises:
@@ -135,32 +138,29 @@ def trace_files(*paths: str | os.PathLike[str]) -> list[Path]:
     """
     if not paths:
         raise ValueError("no trace to open")
-    files = [file for path in paths for file in _files_of(Path(path))]
+    files = [file for path in paths for file in _files_of(path)]
     for file in files:
-        if file.suffix == ".parquet":
+        if file.name.endswith(".parquet"):
             from .parquet import parquet_schema
 
             check_schema(file, parquet_schema(file))
     return files
 
 
-def _files_of(path: Path) -> list[Path]:
-    if not path.exists():
-        raise TraceError(path, None, "no such file or directory")
-    if path.is_dir():
-        found = sorted(
-            file
-            for file in path.rglob("*")
-            if file.suffix in (".parquet", ".jsonl")
-            and file.is_file()
-            and not any(part[0] in "._" for part in file.relative_to(path).parts)
-        )
-        if not found:
-            raise TraceError(path, None, "a directory without .parquet or .jsonl files")
+def _files_of(path: str | os.PathLike[str]) -> list[Location]:
+    found = expand(path)
+    if len(found) == 1 and str(found[0]) == str(locate(path)):
+        if not _is_trace(found[0]):
+            raise TraceError(path, None, "neither .parquet nor .jsonl nor a directory of them")
         return found
-    if path.suffix not in (".parquet", ".jsonl"):
-        raise TraceError(path, None, "neither .parquet nor .jsonl nor a directory of them")
-    return [path]
+    traces = [file for file in found if _is_trace(file)]
+    if not traces:
+        raise TraceError(path, None, "a directory without .parquet or .jsonl files")
+    return traces
+
+
+def _is_trace(file: Location) -> bool:
+    return file.name.endswith((".parquet", *LINES))
 
 
 def _in_order(columns: Sequence[str]) -> list[str]:
@@ -173,7 +173,7 @@ def _in_order(columns: Sequence[str]) -> list[str]:
 # -- Parquet ----------------------------------------------------------------------
 
 
-def check_schema(path: Path, schema: pa.Schema) -> None:
+def check_schema(path: Location, schema: pa.Schema) -> None:
     """Raise `TraceError` if a column is missing or has a type that cannot be converted."""
     import pyarrow.types as t
 
@@ -199,7 +199,7 @@ def check_schema(path: Path, schema: pa.Schema) -> None:
             raise TraceError(path, None, f"column {column.name} is {found}, not {column.type}")
 
 
-def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[TraceBatch]:
+def _parquet_batches(path: Location, columns: Sequence[str]) -> Iterator[TraceBatch]:
     from .parquet import read_parquet
 
     row = 1
@@ -209,7 +209,7 @@ def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[TraceBatch]
         row += batch.num_rows
 
 
-def accepted(batch: pa.RecordBatch, path: Path, row: int) -> pa.RecordBatch:
+def accepted(batch: pa.RecordBatch, path: object, row: int) -> pa.RecordBatch:
     """Rows from outside, the first of them `row`, with our types, if they can be of a trace.
 
     Whoever reads files takes them through here: what is found here is relied on later.
@@ -228,7 +228,7 @@ def _types() -> dict[str, pa.DataType]:
     return {c.name: of.get(c.type, pa.int64()) for c in COLUMNS}
 
 
-def _ours(batch: pa.RecordBatch, path: Path, row: int) -> pa.RecordBatch:
+def _ours(batch: pa.RecordBatch, path: object, row: int) -> pa.RecordBatch:
     """The same batch with our types, whatever the widths in the file."""
     import pyarrow as pa
 
@@ -262,7 +262,7 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return array.cast(wanted)
 
 
-def _check_codes(batch: pa.RecordBatch, path: Path, row: int) -> None:
+def _check_codes(batch: pa.RecordBatch, path: object, row: int) -> None:
     """Dictionary codes beyond the dictionary, and names that are not text.
 
     Arrow takes both on trust, and compiled code would, too.
@@ -285,7 +285,7 @@ def _check_codes(batch: pa.RecordBatch, path: Path, row: int) -> None:
             raise TraceError(path, row, f"in column {name}: damaged from here on")
 
 
-def _check_rows(batch: pa.RecordBatch, path: Path, row: int) -> None:
+def _check_rows(batch: pa.RecordBatch, path: object, row: int) -> None:
     """Values that no trace can have; cheap where all is well."""
     import pyarrow.compute as pc
 
@@ -354,7 +354,9 @@ def events_of(batch: pa.RecordBatch) -> Iterator[Event]:
 # -- JSON lines, and events in memory ---------------------------------------------
 
 
-def _jsonl_batches(path: Path, columns: Sequence[str], tolerate_cut: bool) -> Iterator[TraceBatch]:
+def _jsonl_batches(
+    path: Location, columns: Sequence[str], tolerate_cut: bool
+) -> Iterator[TraceBatch]:
     """Rows parsed by Arrow, as long as nothing is wrong with them.
 
     Then by our own reader, which is slower, and can tell what it is.
@@ -365,7 +367,7 @@ def _jsonl_batches(path: Path, columns: Sequence[str], tolerate_cut: bool) -> It
     row = 1
     try:
         reader = pyarrow.json.open_json(
-            path,
+            path if plain_file(path) else open_binary(path),
             pyarrow.json.ReadOptions(block_size=_JSON_BLOCK),
             pyarrow.json.ParseOptions(
                 explicit_schema=pa.schema([field.with_nullable(True) for field in arrow_schema()]),

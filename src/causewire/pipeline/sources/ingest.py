@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,12 @@ import pyarrow as pa
 
 from ...trace import NAMES
 from ...trace.formats.rows import batches_of_rows
+from ...trace.formats.spans import SpanOptions
 from ...trace.formats.tables import mapped, mapper
+from ...trace.storage import absolute, expand
 from ..schemas import ALL
-from .source import register
+from .source import SPAN_KINDS, register
+from .spans import NOTE, rows_of_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,13 +39,30 @@ class Ingested:
     @property
     def quarantine(self) -> DataFrame:
         """What was not, and why."""
-        return self.rows.where("reason is not null").select("file", "row", "reason", "text")
+        refused = self.rows.where(f"reason is not null and not startswith(reason, '{NOTE}')")
+        return refused.select("file", "row", "reason", "text")
+
+    def notes(self) -> Counter[str]:
+        """Count what a report should say about the data, beside what was found in it."""
+        rows = self.rows.where(f"startswith(reason, '{NOTE}')").select("row", "reason").collect()
+        notes: Counter[str] = Counter()
+        for row in rows:
+            notes[row.reason.removeprefix(NOTE)] += row.row
+        return notes
 
 
 def ingest(
     spark: SparkSession, paths: Sequence[str], kind: str = "trace", **options: str
 ) -> Ingested:
-    """Read files with the source `causewire`; options as there."""
+    """Read files with the source `causewire`; options as there.
+
+    Spans are read by many tasks, and joined to their senders after a shuffle by run.
+    """
+    if kind in SPAN_KINDS:
+        files = [absolute(str(file)) for path in paths for file in expand(path)]
+        chosen = {name.lower(): value for name, value in options.items()}
+        how = SpanOptions.checked(chosen.get("processby"), chosen.get("runby"), chosen.get("run"))
+        return Ingested(rows_of_spans(spark, files, "auto" if kind == "spans" else kind, how))
     register(spark)
     reader = spark.read.format("causewire").options(kind=kind, show="all", **options)
     return Ingested(reader.option("paths", json.dumps(list(paths))).load())

@@ -2,13 +2,15 @@
 
 Options:
 
-    kind        trace (the default), shiviz, otlp, table
+    kind        trace (the default), shiviz, otlp, jaeger, zipkin, spans (one of these
+                three, by content), table
     show        events (the default), quarantine, or all: both in one table, where
                 `reason` is missing in events
     pattern     shiviz: the regular expression of an event
     delimiter   shiviz: that of the lines between runs; empty for none
-    run         shiviz, otlp: what to call a run that has no name
-    runBy       otlp: `trace` for a run of each trace, instead of one for all
+    run         shiviz, spans: what to call a run that has no name
+    runBy       spans: `trace` (the default) or `all`
+    processBy   spans: `request` (the default), `instance`, `service` or `thread`
     columns     table: the mapping, as JSON
 
 As a stream (`spark.readStream`) it follows traces that are still being written:
@@ -19,11 +21,11 @@ line counts when its end is there.
 from __future__ import annotations
 
 import json
-import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,12 +38,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ...trace import NAMES, TraceError
-from ...trace.formats.otlp import read_spans
+from ...trace.formats.foreign import read_rows
 from ...trace.formats.rows import Refused, batches_of_rows
 from ...trace.formats.shiviz_log import read_log
+from ...trace.formats.spans import SpanOptions
 from ...trace.formats.tables import mapper, read_table
-from ...trace.formats.traces import lines_between, read_lines, read_parquet_file
+from ...trace.formats.traces import lines_between, read_parquet_file, read_trace_file
 from ...trace.shiviz import DELIMITER, PATTERN
+from ...trace.storage import absolute, expand
 from ..schemas import ALL, EVENTS, QUARANTINE
 
 if TYPE_CHECKING:
@@ -52,12 +56,10 @@ if TYPE_CHECKING:
 __all__ = ["CausewireSource", "TraceFollower", "register"]
 
 _SHOWN = {"events": EVENTS, "quarantine": QUARANTINE, "all": ALL}
-_SUFFIXES = {
-    "trace": (".parquet", ".jsonl"),
-    "shiviz": (".log", ".txt", ".shiviz"),
-    "otlp": (".json", ".jsonl"),
-    "table": (".parquet", ".csv", ".json", ".jsonl"),
-}
+_FOLLOWED = (".parquet", ".jsonl")
+"""Suffixes of the files that a stream follows."""
+SPAN_KINDS = ("otlp", "jaeger", "zipkin", "spans")
+_KINDS = ("trace", "shiviz", *SPAN_KINDS, "table")
 _OPTIONS = {
     "kind",
     "show",
@@ -65,6 +67,7 @@ _OPTIONS = {
     "delimiter",
     "run",
     "runby",
+    "processby",
     "columns",
     "path",
     "paths",
@@ -88,10 +91,10 @@ class CausewireSource(DataSource):
         unknown = set(self._options) - _OPTIONS
         if unknown:
             raise TraceError("causewire source", None, f"no such option: {min(unknown)}")
-        self._kind = self._choice("kind", "trace", _SUFFIXES)
-        self._show = self._choice("show", "events", _SHOWN)
+        self._kind = self._choice("kind", "trace", _KINDS)
+        self._show = self._choice("show", "events", tuple(_SHOWN))
 
-    def _choice(self, name: str, default: str, known: Mapping[str, Any]) -> str:
+    def _choice(self, name: str, default: str, known: Sequence[str]) -> str:
         value = self._options.get(name, default)
         if value not in known:
             what = f"{name} must be one of {', '.join(known)}, not {value!r}"
@@ -125,8 +128,7 @@ def _paths(options: Mapping[str, str]) -> list[str]:
         paths.append(options["path"])
     if not paths:
         raise TraceError("causewire source", None, "no path to load from")
-    # Executors have a working directory of their own.
-    return [os.path.abspath(path.removeprefix("file://").removeprefix("file:")) for path in paths]
+    return [absolute(path.removeprefix("file:") if "://" not in path else path) for path in paths]
 
 
 def _files(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
@@ -163,22 +165,25 @@ def _shown(batches: Iterator[pa.RecordBatch], show: str) -> Iterator[pa.RecordBa
 class _Reader(DataSourceReader):
     def __init__(self, kind: str, show: str, options: Mapping[str, str]) -> None:
         self._kind, self._show, self._options = kind, show, dict(options)
-        self._files = _files(_paths(options), _SUFFIXES[kind])
+        self._files = [str(file) for path in _paths(options) for file in expand(path)]
         if kind == "table":
-            mapper(self._options.get("columns", ""))  # tell now what is wrong with it
+            mapper(self._options.get("columns", ""))  # raises now if it is wrong
+        self._span_options = SpanOptions.checked(
+            self._options.get("processby"), self._options.get("runby"), self._options.get("run")
+        )
 
     def partitions(self) -> list[InputPartition]:
-        """A task for each file; spans are looked at together."""
-        if self._kind == "otlp":
+        """A task for each file; spans are looked at together (`ingest` does it in parallel)."""
+        if self._kind in SPAN_KINDS:
             return [InputPartition(self._files)]
         return [InputPartition([file]) for file in self._files] or [InputPartition([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What one task reads."""
-        if self._kind == "otlp":
-            by_trace = self._options.get("runby") == "trace"
-            name = self._options.get("run", "otlp")
-            yield from _shown(read_spans(partition.value, name, run_by_trace=by_trace), self._show)
+        if self._kind in SPAN_KINDS:
+            kind = "auto" if self._kind == "spans" else self._kind
+            rows = read_rows(partition.value, kind, self._span_options, Counter())
+            yield from _shown(batches_of_rows(rows), self._show)
             return
         for file in partition.value:
             yield from _shown(self._read_file(file), self._show)
@@ -191,7 +196,7 @@ class _Reader(DataSourceReader):
             return read_log(file, pattern, between, options.get("run"))
         if self._kind == "table":
             return read_table(file, mapper(options["columns"]))
-        return read_parquet_file(file) if file.endswith(".parquet") else read_lines(file)
+        return read_trace_file(file)
 
 
 # -- traces that are still being written ---------------------------------------------------
@@ -212,7 +217,7 @@ class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
         """Note what is there."""
-        files = _files(self._paths, _SUFFIXES["trace"])
+        files = _files(self._paths, _FOLLOWED)
         self._until = {file: Path(file).stat().st_size for file in files}
 
     def initialOffset(self) -> dict[str, list[int]]:  # noqa: N802 - Spark's
@@ -224,7 +229,7 @@ class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, list[int]]:
         """Whole lines, a block of each file at a time, and all files that are there."""
         end = dict(start)
-        files = _files(self._paths, _SUFFIXES["trace"]) if self._until is None else self._until
+        files = _files(self._paths, _FOLLOWED) if self._until is None else self._until
         for file in files:
             if file.endswith(".parquet"):
                 end[file] = [1, 0, 0]

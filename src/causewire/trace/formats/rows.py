@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..jsonl import checked_event
 from ..reader import plain
 from ..schema import NAMES, Event, TraceError, arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Refused", "Row", "batches_of_rows", "event_of", "good_batch"]
 
@@ -37,6 +38,8 @@ class Row(NamedTuple):
 
 def schema() -> pa.Schema:
     """Return the Arrow schema of rows and refused rows in one table."""
+    import pyarrow as pa
+
     fields = {field.name: field.type for field in arrow_schema()}
     fields["peers"] = pa.list_(pa.field("element", pa.string()))
     return pa.schema(
@@ -81,6 +84,8 @@ def batches_of_rows(rows: Iterable[Row | Refused]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
     try:
         return _arrays(rows)
     except (pa.ArrowException, ValueError, OverflowError):
@@ -89,6 +94,8 @@ def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """A row, or why it cannot be in a table: half a surrogate pair, a time that is too large."""
+    import pyarrow as pa
+
     try:
         _arrays([row])
     except (pa.ArrowException, ValueError, OverflowError) as error:
@@ -99,6 +106,8 @@ def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _arrays(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
     columns = zip(*rows, strict=True)
     arrays = [pa.array(c, field.type) for c, field in zip(columns, schema(), strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema())
@@ -106,6 +115,8 @@ def _arrays(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 def good_batch(batch: pa.RecordBatch, file: str, row: int) -> pa.RecordBatch:
     """A batch of a trace, checked already, as one of `schema`."""
+    import pyarrow as pa
+
     rows = batch.num_rows
     arrays = [
         *(array.cast(schema().field(k).type) for k, array in enumerate(plain(batch).columns)),

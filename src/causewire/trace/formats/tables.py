@@ -15,19 +15,20 @@ named is missing. Numbers may come as text.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..schema import NAMES, TraceError
+from ..storage import locate, open_binary, source_of
 from .rows import Refused, Row, batches_of_rows, event_of, shown
 from .traces import fields_of, parquet_rows, the_rest
 
-__all__ = ["Mapper", "mapped", "read_table"]
+__all__ = ["Mapper", "mapped", "mapper", "read_table", "table_rows"]
 
 _NUMBERS = ("seq", "time_ns", "lamport", "mid", "payload_bytes", "metadata_bytes")
 _KEYS = {"column", "values", "split", "value"}
@@ -109,16 +110,35 @@ def mapped(
         yield item._replace(text=shown(row)) if isinstance(item, Refused) else item
 
 
+def table_rows(file: str, apply: Mapper) -> Iterator[Row | Refused]:
+    """Yield the rows of a file: Parquet, JSON lines, or CSV with a header.
+
+    Parquet is known by its content; JSON lines by the name, or by how the file begins.
+    """
+    place = locate(file)
+    try:
+        with open_binary(place) as stream:
+            start = stream.read(4096)
+    except (OSError, EOFError) as error:
+        yield Refused(file, None, f"cannot be read: {error}")
+        return
+    if start.startswith(b"PAR1"):
+        yield from _parquet(file, apply)
+    elif ".json" in place.name or (start.lstrip()[:1] == b"{" and ".csv" not in place.name):
+        yield from _lines(file, apply)
+    else:
+        yield from _csv(file, apply)
+
+
 def read_table(file: str, apply: Mapper) -> Iterator[pa.RecordBatch]:
-    """A file: Parquet, CSV with a header, or JSON lines, by its name."""
-    read = {".parquet": _parquet, ".csv": _csv}.get(Path(file).suffix, _lines)
-    return batches_of_rows(read(file, apply))
+    """Yield the rows of `table_rows` as record batches."""
+    return batches_of_rows(table_rows(file, apply))
 
 
 def _parquet(file: str, apply: Mapper) -> Iterator[Row | Refused]:
     done = 0
     try:
-        with pq.ParquetFile(file) as stream:
+        with pq.ParquetFile(source_of(locate(file))) as stream:
             for batch in stream.iter_batches(use_threads=False):
                 yield from mapped(parquet_rows(batch, file, done + 1), apply, file, done + 1)
                 done += batch.num_rows
@@ -128,7 +148,7 @@ def _parquet(file: str, apply: Mapper) -> Iterator[Row | Refused]:
 
 def _lines(file: str, apply: Mapper) -> Iterator[Row | Refused]:
     try:
-        with Path(file).open("rb") as stream:
+        with open_binary(locate(file)) as stream:
             for number, line in enumerate(stream, 1):
                 if not line.isspace():
                     yield from mapped([fields_of(line, file, number)], apply, file, number)
@@ -138,7 +158,12 @@ def _lines(file: str, apply: Mapper) -> Iterator[Row | Refused]:
 
 def _csv(file: str, apply: Mapper) -> Iterator[Row | Refused]:
     try:
-        with Path(file).open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
+        with (
+            open_binary(locate(file)) as raw,
+            io.TextIOWrapper(
+                raw, newline="", encoding="utf-8-sig", errors="surrogateescape"
+            ) as stream,
+        ):
             yield from mapped(_records(file, stream), apply, file)
     except OSError as error:
         yield Refused(file, None, f"cannot be read: {error.strerror}")

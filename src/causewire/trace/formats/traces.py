@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from ..parquet import opened, parquet_schema
 from ..reader import accepted, check_schema
 from ..schema import NAMES, TraceError
+from ..storage import locate, open_binary, source_of
 from .rows import Refused, Row, batches_of_rows, event_of, good_batch, shown
 
 __all__ = [
@@ -22,31 +23,47 @@ __all__ = [
     "parquet_rows",
     "read_lines",
     "read_parquet_file",
+    "read_trace_file",
     "the_rest",
 ]
 
 _BATCH = 1 << 15
 
 
-def read_lines(file: str) -> Iterator[pa.RecordBatch]:
-    """A file of JSON lines."""
+def read_trace_file(file: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that is Parquet or JSON lines, by its content."""
     try:
-        size = os.path.getsize(file)
-        with Path(file).open("rb") as stream:
-            yield from lines_between(file, stream, 0, size, 1, to_the_end=True)
-    except OSError as error:
-        yield from batches_of_rows([Refused(file, None, f"cannot be read: {error.strerror}")])
+        with open_binary(locate(file)) as stream:
+            start = stream.read(4)
+    except (OSError, EOFError):
+        start = b""
+    if start == b"PAR1" or file.endswith(".parquet"):
+        return read_parquet_file(file)
+    if start.lstrip()[:1] == b"{" or file.endswith(".jsonl"):
+        return read_lines(file)
+    return batches_of_rows([Refused(file, None, "neither Parquet nor JSON lines")])
+
+
+def read_lines(file: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file of JSON lines, which may be compressed."""
+    try:
+        with open_binary(locate(file)) as stream:
+            yield from lines_between(file, stream, 0, sys.maxsize, 1, to_the_end=True)
+    except (OSError, EOFError) as error:
+        problem = getattr(error, "strerror", None) or error
+        yield from batches_of_rows([Refused(file, None, f"cannot be read: {problem}")])
 
 
 def lines_between(
-    file: str, stream: BinaryIO, start: int, end: int, row: int, *, to_the_end: bool
+    file: str, stream: IO[bytes], start: int, end: int, row: int, *, to_the_end: bool
 ) -> Iterator[pa.RecordBatch]:
     """The lines from one byte of a file to another; `row` is the number of the first.
 
     If these are all that there will be (`to_the_end`), a last line that was cut
     short is one that cannot be understood.
     """
-    stream.seek(start)
+    if stream.tell() != start:
+        stream.seek(start)
 
     def rows() -> Iterator[Row | Refused]:
         left = end - start
@@ -83,7 +100,7 @@ def _row(line: bytes, file: str, number: int) -> Row | Refused:
 
 def read_parquet_file(file: str) -> Iterator[pa.RecordBatch]:
     """A Parquet file; one that cannot be read at all is one row of the quarantine."""
-    path = Path(file)
+    path = locate(file)
     done = 0
     try:
         check_schema(path, parquet_schema(path))
@@ -130,7 +147,7 @@ def the_rest(file: str, done: int, reason: str) -> Iterator[Refused]:
     """
     reason = shown(" ".join(reason.split()))
     try:
-        rows = int(pq.read_metadata(file).num_rows)
+        rows = int(pq.read_metadata(source_of(locate(file))).num_rows)
     except (pa.ArrowException, OSError):
         yield Refused(file, None, reason)
         return

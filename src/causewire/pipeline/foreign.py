@@ -1,0 +1,75 @@
+"""The check of other people's data on Spark: spans, logs and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..check import Report
+from ..trace import TraceError
+from .check import check_runs
+from .errors import PipelineError, reason
+from .outcomes import ERROR, OUTCOME, error_of, report_of
+from .session import session
+from .sources import ingest
+
+__all__ = ["ForeignReport", "check_foreign"]
+
+
+class ForeignReport(NamedTuple):
+    """The report of a check, and what there is to say about its input."""
+
+    report: Report
+    refused: Counter[str]
+    """How many rows and files could not be understood, by reason."""
+    notes: Counter[str]
+
+
+def check_foreign(
+    paths: Sequence[str],
+    kind: str,
+    *,
+    master: str | None = None,
+    examples: int = 10,
+    **options: str,
+) -> ForeignReport:
+    """Check files of another format on Spark; the same report as in one process.
+
+    Args:
+        paths: Files, directories, patterns and URLs that executors can read.
+        kind: `otlp`, `jaeger`, `zipkin`, `spans` (one of these, by content), `shiviz` or
+            `table`.
+        master: The Spark master; by default that of the session at hand, or this machine.
+        examples: How many violations to explain, and how many bad rows to describe.
+        options: Options of the source `causewire`.
+
+    Raises:
+        TraceError: Nothing could be understood, or a run cannot have happened.
+        PipelineError: Spark failed.
+    """
+    with session(master) as spark:
+        try:
+            found = ingest(spark, paths, kind, **options)
+            rows = found.rows.persist()
+            try:
+                table = check_runs(found.events, examples=examples).toArrow().cast(OUTCOME)
+                refused = found.quarantine.groupBy("reason").count().collect()
+                first = found.quarantine.first() if table.num_rows == 0 else None
+                notes = found.notes()
+            finally:
+                rows.unpersist()
+        except (TraceError, PipelineError):
+            raise
+        except Exception as error:  # Py4J, gRPC and the JVM raise what they like
+            raise PipelineError(f"the check failed: {reason(error)}") from None
+    if table.num_rows == 0:
+        if first is None:
+            raise TraceError(paths[0], None, "no rows")
+        raise TraceError(first.file, first.row, first.reason)
+    for row in table.to_pylist():
+        if row["trouble"] == ERROR:
+            raise error_of(row["detail"])
+    return ForeignReport(
+        report_of(table, examples), Counter({r.reason: r["count"] for r in refused}), notes
+    )

@@ -1,0 +1,42 @@
+"""JSON files of other tools: one document, a list, or one document on each line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["documents", "first_of", "items"]
+
+
+def documents(data: bytes) -> Iterator[Any]:
+    """Yield the documents of a file, and as bytes each line that is none."""
+    try:
+        yield json.loads(data)
+        return
+    except (ValueError, RecursionError):
+        pass
+    for line in data.splitlines():
+        if line.strip():
+            try:
+                document = json.loads(line)
+            except (ValueError, RecursionError):
+                document = line
+            yield document
+
+
+def items(table: Any, *keys: str) -> list[Any]:
+    """Return the list under the first of these keys; what is no list stands for itself."""
+    if not isinstance(table, dict):
+        return [table]
+    value = next((table[key] for key in keys if table.get(key) is not None), None)
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def first_of(about: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these values that is there, as text, or an empty text."""
+    for name in names:
+        value = about.get(name)
+        if value is not None and value != "":
+            return str(value)
+    return ""

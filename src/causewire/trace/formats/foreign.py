@@ -1,0 +1,209 @@
+"""One way in for every format: what a file is, its rows, and what could not be understood.
+
+    read = read_foreign(["spans.json.gz"])          # format by content
+    check(read.trace), read.quarantine, read.notes
+
+The pieces are used by both engines: `spans_of_file` reads the spans of one file, and
+`spans.rows_of_run` makes the rows of one run of them, here in memory and on Spark after
+a shuffle by run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..reader import Trace, trace_of
+from ..schema import Event, TraceError, because
+from ..storage import Location, expand, locate, read_bytes
+from . import jaeger, otlp, zipkin
+from .rows import Refused, Row
+from .spans import Span, SpanOptions, rows_of_run, runs_of
+
+__all__ = [
+    "Foreign",
+    "detect",
+    "read_foreign",
+    "read_rows",
+    "spans_of_file",
+]
+
+_START = 1 << 16
+
+
+@dataclass
+class Foreign:
+    """The events of some files, and what else there is to say about them."""
+
+    trace: Trace
+    quarantine: list[Refused] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def refused(self) -> Counter[str]:
+        """How many rows and files were refused, by reason."""
+        return Counter(refused.reason for refused in self.quarantine)
+
+
+# -- what is it? --------------------------------------------------------------------------
+
+
+def detect(location: Location) -> str:
+    """Return the format of a file, by its content.
+
+    Raises:
+        TraceError: The file cannot be read.
+    """
+    try:
+        data = read_bytes(location)
+    except (OSError, EOFError) as error:
+        reason = because(error) if isinstance(error, OSError) else str(error)
+        raise TraceError(location, None, f"cannot be read: {reason}") from None
+    return detect_bytes(data)
+
+
+def detect_bytes(data: bytes) -> str:
+    """Return the format of this content."""
+    if data.startswith(b"PAR1"):
+        return "trace"
+    start = data[:_START].lstrip()
+    if start[:1] in (b"{", b"["):
+        return _detect_json(data)
+    return "shiviz" if is_text(data) else "otlp"
+
+
+def is_text(data: bytes) -> bool:
+    """Whether the content begins like a text in UTF-8."""
+    start = data[:_START]
+    try:
+        start.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(start) - 4:
+            return False
+    return not any(byte < 9 for byte in start)
+
+
+def _detect_json(data: bytes) -> str:
+    first = data.lstrip().partition(b"\n")[0]
+    for text in (first, data):
+        try:
+            value: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        return _detect_value(value)
+    return "trace"
+
+
+def _detect_value(value: Any) -> str:
+    if isinstance(value, list):
+        value = next((item for item in value if isinstance(item, dict)), {})
+    if not isinstance(value, dict):
+        return "trace"
+    if any(key in value for key in otlp.DOCUMENT_KEYS):
+        return "otlp"
+    if "spans" in value or "traceID" in value or isinstance(value.get("data"), list):
+        return "jaeger"
+    if "localEndpoint" in value or {"traceId", "id"} <= value.keys():
+        return "zipkin"
+    if {"trace_id", "span_id", "process"} <= value.keys() or "spanId" in value:
+        return "jaeger"
+    return "trace"
+
+
+# -- spans --------------------------------------------------------------------------------
+
+
+def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
+    """Yield the spans of one file, and what is none."""
+    try:
+        data = read_bytes(locate(file))
+    except (OSError, EOFError) as error:
+        reason = because(error) if isinstance(error, OSError) else str(error)
+        yield Refused(file, None, f"cannot be read: {reason}")
+        return
+    if kind == "auto":
+        kind = detect_bytes(data)
+    if kind == "jaeger":
+        found: Iterable[Span | Refused] = jaeger.read_json(file, data)
+    elif kind == "zipkin":
+        found = zipkin.read_json(file, data)
+    elif kind != "otlp":
+        found = [Refused(file, None, f"not a file of spans, but {kind}")]
+    elif data.lstrip()[:1] in (b"{", b"[") or is_text(data):
+        found = otlp.read_json(file, data)
+    else:
+        found = otlp.read_protobuf(file, data)
+    some = False
+    for item in found:
+        some = True
+        yield item
+    if not some:
+        yield Refused(file, None, "no spans")
+
+
+def read_rows(
+    files: Sequence[str], kind: str, options: SpanOptions, notes: Counter[str]
+) -> Iterator[Row | Refused]:
+    """Yield the rows of files of spans, taken together, in memory."""
+    runs: dict[str, list[Span]] = {}
+    for file in files:
+        for item in spans_of_file(file, kind):
+            if isinstance(item, Refused):
+                yield item
+            else:
+                for run in runs_of(item, options):
+                    runs.setdefault(run, []).append(item)
+    for run, spans in runs.items():
+        yield from rows_of_run(run, spans, options, notes)
+
+
+# -- all of them ----------------------------------------------------------------------------
+
+
+def read_foreign(
+    paths: Sequence[str],
+    kind: str = "auto",
+    *,
+    options: SpanOptions | None = None,
+    columns: str | None = None,
+) -> Foreign:
+    """Read files of spans or tables, in memory.
+
+    Args:
+        paths: Files, directories, patterns and URLs.
+        kind: One of `SPAN_FORMATS`, `table`, or `auto` for spans of any format.
+        options: What is a process and what is a run, for spans.
+        columns: The mapping of the columns, as JSON, for tables.
+
+    Raises:
+        TraceError: A path does not exist, the mapping is wrong, or nothing at all could
+            be understood.
+    """
+    files = [str(file) for path in paths for file in expand(path)]
+    if not files:
+        raise TraceError(paths[0], None, "no files")
+    notes: Counter[str] = Counter()
+    if kind == "table":
+        from .tables import mapper, table_rows
+
+        apply = mapper(columns or "")
+        rows: Iterable[Row | Refused] = (row for file in files for row in table_rows(file, apply))
+    else:
+        rows = read_rows(files, kind, options or SpanOptions(), notes)
+    events: list[Event] = []
+    quarantine: list[Refused] = []
+    for row in rows:
+        if isinstance(row, Refused):
+            quarantine.append(row)
+        else:
+            events.append(row.event)
+    if not events:
+        first = quarantine[0] if quarantine else Refused(str(paths[0]), None, "no rows")
+        raise TraceError(first.file, first.row, first.reason)
+    name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    return Foreign(
+        trace_of(events, name), quarantine, Counter({k: n for k, n in notes.items() if n})
+    )

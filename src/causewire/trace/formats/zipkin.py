@@ -1,0 +1,66 @@
+"""Zipkin v2 spans: a list of them, or one on each line.
+
+Times are microseconds. Client and server may report the same span, each from its side;
+the server's is then marked as `shared`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .documents import documents, first_of
+from .otlp import queue_of
+from .rows import Refused, shown
+from .spans import INTERNAL, BadSpanError, Span, identifier
+
+__all__ = ["read_json"]
+
+_KINDS = ("client", "server", "producer", "consumer")
+
+
+def read_json(file: str, data: bytes) -> Iterator[Span | Refused]:
+    """Yield the spans of a file."""
+    number = 0
+    for document in documents(data):
+        for span in document if isinstance(document, list) else [document]:
+            number += 1
+            try:
+                yield _span(file, number, span)
+            except BadSpanError as error:
+                yield Refused(file, number, str(error), shown(span))
+
+
+def _span(file: str, row: int, span: Any) -> Span:
+    if not isinstance(span, dict):
+        raise BadSpanError("a span must be a JSON object")
+    here = span.get("localEndpoint")
+    here = here if isinstance(here, dict) else {}
+    service = first_of(here, "serviceName")
+    if not service:
+        raise BadSpanError("its localEndpoint has no serviceName")
+    start, length = span.get("timestamp"), span.get("duration", 0)
+    if type(start) is not int or not 0 < start < 2**53:
+        raise BadSpanError("it has no timestamp")
+    tags = span.get("tags")
+    tags = tags if isinstance(tags, dict) else {}
+    kind = str(span.get("kind", "")).lower()
+    address = first_of(here, "ipv4", "ipv6")
+    if address and here.get("port"):
+        address += f":{here['port']}"
+    return Span(
+        file=file,
+        row=row,
+        service=service,
+        instance=address,
+        thread=str(tags.get("thread.id", "")),
+        trace=identifier(span.get("traceId"), 32),
+        span=identifier(span.get("id"), 16),
+        parent=identifier(span["parentId"], 16) if span.get("parentId") else "",
+        start=start * 1000,
+        end=(start + (length if type(length) is int and length > 0 else 0)) * 1000,
+        kind=kind if kind in _KINDS else INTERNAL,
+        queue=queue_of(tags),
+        failed="error" in tags,
+        shared=span.get("shared") is True,
+    )

@@ -1,0 +1,281 @@
+"""Paths as URLs: local files, S3, Google Cloud Storage, HDFS, and HTTP for reading.
+
+    locate("run.parquet")               a `pathlib.Path`
+    locate("s3://bucket/run.parquet")   a `RemotePath`, with the few methods that readers need
+    expand("s3://bucket/runs/*.parquet"), expand("file:///data/runs")
+
+The stores are those of `pyarrow.fs`, not of fsspec: pyarrow is needed for Parquet anyway,
+brings clients for S3, GCS and HDFS in one wheel without further packages, and reads
+column chunks from them directly. Credentials and endpoints come from where each store's
+own tools take them (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, ...). An HTTP URL names one
+file, which is read as a whole.
+
+Compressed files (gzip, zstd) are recognised by their first bytes, whatever their names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
+from urllib.request import urlopen
+
+from .schema import TraceError, because
+
+if TYPE_CHECKING:
+    import pyarrow.fs
+
+__all__ = [
+    "Location",
+    "RemotePath",
+    "absolute",
+    "expand",
+    "is_url",
+    "locate",
+    "open_binary",
+    "plain_file",
+    "read_bytes",
+    "source_of",
+]
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_WILD = re.compile(r"[*?\[]")
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+class _Size(NamedTuple):
+    st_size: int
+
+
+class RemotePath:
+    """A file in a store, with the methods of `pathlib.Path` that readers use."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._pure = PurePosixPath(urlsplit(url).path)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self._pure.name
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the name, with its dot."""
+        return self._pure.suffix
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return self._pure.stem
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __repr__(self) -> str:
+        return f"RemotePath({self.url!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and other.url == self.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    def __lt__(self, other: object) -> bool:
+        return str(self) < str(other)
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        """Open the file for reading."""
+        if mode != "rb":
+            raise ValueError(f"a file in a store can only be read, not opened with {mode!r}")
+        if self.url.lower().startswith(("http://", "https://")):
+            with urlopen(self.url) as response:
+                return io.BytesIO(response.read())
+        store, path = _store(self.url)
+        return cast(IO[bytes], store.open_input_file(path))
+
+    def stat(self) -> _Size:
+        """Return the size of the file, as `st_size`."""
+        if self.url.lower().startswith(("http://", "https://")):
+            with self.open() as file:
+                return _Size(len(file.read()))
+        store, path = _store(self.url)
+        return _Size(store.get_file_info(path).size)
+
+
+Location = Path | RemotePath
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Whether the path begins with a scheme, as `s3://`."""
+    return _SCHEME.match(os.fspath(path)) is not None
+
+
+def locate(path: str | os.PathLike[str]) -> Location:
+    """Return a path on this machine, or one in a store if `path` is a URL."""
+    text = os.fspath(path)
+    if not is_url(text):
+        return Path(text)
+    if text.lower().startswith("file://"):
+        return Path(unquote(urlsplit(text).path))
+    return RemotePath(text)
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Return the path as executors need it, who have another working directory."""
+    place = locate(path)
+    return os.path.abspath(place) if isinstance(place, Path) else place.url
+
+
+def expand(path: str | os.PathLike[str]) -> list[Location]:
+    """Return the files that a path names: itself, those in a directory, or those of a pattern.
+
+    In a directory, names that begin with a dot or an underscore do not count. The files
+    come in the order of their names.
+
+    Raises:
+        TraceError: There is no such file, or the store fails.
+    """
+    place = locate(path)
+    try:
+        return _local(place) if isinstance(place, Path) else _remote(place)
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {because(error)}") from None
+
+
+def _local(path: Path) -> list[Location]:
+    if path.is_dir():
+        return [f for f in sorted(path.rglob("*")) if f.is_file() and _shown(f.relative_to(path))]
+    if path.exists():
+        return [path]
+    if _WILD.search(str(path)):
+        base = Path(path.anchor) if path.is_absolute() else Path()
+        matches = sorted(base.glob(str(path.relative_to(path.anchor))))
+        return [file for match in matches for file in _local(match)]
+    raise TraceError(path, None, "no such file or directory")
+
+
+def _shown(path: Path | PurePosixPath) -> bool:
+    return not any(part[0] in "._" for part in path.parts)
+
+
+def _remote(place: RemotePath) -> list[Location]:
+    if place.url.lower().startswith(("http://", "https://")):
+        return [place]
+    import pyarrow.fs as fs
+
+    prefix, _, pattern = place.url.partition(_first_wild(place.url))
+    if pattern or place.url != prefix:
+        base = prefix.rpartition("/")[0]
+        wanted = place.url[len(base) + 1 :]
+        return [f for f in _below(base) if fnmatchcase(f.url[len(base) + 1 :], wanted)]
+    store, path = _store(place.url)
+    kind = store.get_file_info(path).type
+    if kind == fs.FileType.NotFound:
+        raise TraceError(place, None, "no such file or directory")
+    return list(_below(place.url)) if kind == fs.FileType.Directory else [place]
+
+
+def _first_wild(url: str) -> str:
+    match = _WILD.search(url, len("s3://"))
+    return match[0] if match else "\0"
+
+
+def _below(url: str) -> Iterator[RemotePath]:
+    import pyarrow.fs as fs
+
+    url = url.rstrip("/")
+    store, path = _store(url)
+    for info in sorted(store.get_file_info(fs.FileSelector(path, recursive=True)), key=_path):
+        rest = info.path[len(path.rstrip("/")) + 1 :]
+        if info.type == fs.FileType.File and _shown(PurePosixPath(rest)):
+            yield RemotePath(f"{url}/{rest}")
+
+
+def _path(info: Any) -> str:
+    return str(info.path)
+
+
+def _store(url: str) -> tuple[pyarrow.fs.FileSystem, str]:
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() in ("s3", "s3a", "s3n"):
+        # The path is taken as it is: in a URL of pyarrow, `%` and spaces would be decoded.
+        return _s3(), rest
+    return _other(f"{scheme}://{urlsplit(url).netloc}"), _path_in(url)
+
+
+def _path_in(url: str) -> str:
+    import pyarrow.fs as fs
+
+    return str(fs.FileSystem.from_uri(url)[1])
+
+
+@lru_cache
+def _s3() -> pyarrow.fs.FileSystem:
+    import pyarrow.fs as fs
+
+    return fs.S3FileSystem(**_s3_options())
+
+
+def _s3_options() -> dict[str, Any]:
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    options: dict[str, Any] = {}
+    if endpoint:
+        url = urlsplit(endpoint)
+        options |= {"endpoint_override": url.netloc, "scheme": url.scheme}
+    if region := os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
+        options["region"] = region
+    return options
+
+
+@lru_cache
+def _other(authority: str) -> pyarrow.fs.FileSystem:
+    import pyarrow as pa
+    import pyarrow.fs as fs
+
+    try:
+        return fs.FileSystem.from_uri(authority + "/")[0]
+    except (pa.ArrowException, OSError) as error:
+        raise TraceError(authority, None, f"cannot be opened: {error}") from None
+
+
+def plain_file(location: Location) -> bool:
+    """Whether it is a local file, not compressed, which pyarrow opens by its path."""
+    if not isinstance(location, Path):
+        return False
+    with location.open("rb") as file:
+        return not file.read(4).startswith((_GZIP, _ZSTD))
+
+
+def source_of(location: Location) -> Any:
+    """Return what pyarrow reads a file from: its path, or the open file in a store."""
+    return location if isinstance(location, Path) else location.open()
+
+
+def open_binary(location: Location) -> IO[bytes]:
+    """Open a file for reading, decompressed if it is compressed with gzip or zstd."""
+    file = location.open("rb")
+    start = file.read(4)
+    file.seek(0)
+    if start.startswith(_GZIP):
+        unpacked: Any = gzip.GzipFile(fileobj=file)
+        unpacked.myfileobj = file  # closed with it
+        return cast(IO[bytes], unpacked)
+    if start == _ZSTD:
+        import pyarrow as pa
+
+        return cast(IO[bytes], pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+    return file
+
+
+def read_bytes(location: Location) -> bytes:
+    """Return the content of a file, decompressed if it is compressed with gzip or zstd."""
+    with open_binary(location) as file:
+        return file.read()
