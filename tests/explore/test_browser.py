@@ -258,6 +258,19 @@ def test_processes_are_filtered_and_put_in_order(page: OpenPage) -> None:
     assert page.value("app.view.lanes") == [2, 0, 3, 4]
 
 
+def test_processes_are_grouped(page: OpenPage) -> None:
+    page.page.click("#tab-processes")
+    page.page.fill("#process-groups", "/p([02])|p[134]/")
+    page.page.keyboard.press("Enter")
+    assert page.page.locator("li.group").count() == 5
+    page.page.fill("#process-groups", "[24]$")
+    page.page.keyboard.press("Enter")
+    assert page.value("app.view.lanes") == [0, 1, 3, 2, 4]
+    assert page.text("li.group >> nth=0").startswith("others")
+    page.page.uncheck("li.group >> nth=0 >> input")
+    assert page.value("app.view.lanes") == [2, 4]
+
+
 def test_what_is_on_screen_is_exported(page: OpenPage, tmp_path: Path) -> None:
     page.page.click("#tab-violations")
     page.page.click("button.item >> nth=0")

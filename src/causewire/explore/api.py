@@ -127,13 +127,17 @@ class Api:
         run, view = self._of(query)
         data = run.data
         counts = np.diff(data.bounds)
+        messages = len(np.unique(data.copies.send))
+        control = [k for k, kind in enumerate(data.kinds) if kind in ("ack", "permit", "control")]
         return _json(
             {
                 "name": self._dataset(query).status()["runs"][_whole(query, "run", 0)]["name"],
                 "processes": data.shown,
                 "events": counts.tolist(),
                 "rows": len(data),
-                "messages": len(np.unique(data.copies.send)),
+                "messages": messages,
+                "control_per_message": float(np.isin(data.rows.kind, control).sum())
+                / max(messages, 1),
                 "copies": len(data.copies),
                 "timed": data.timed,
                 "axis": view.axis.name,

@@ -39,6 +39,7 @@ export function draw(c, scene) {
   c.rect(gutter, TOP, width - gutter, height - TOP);
   c.clip();
   drawLanes(c, scene);
+  drawGroups(c, scene);
   drawFaults(c, scene);
   const data = scene.data;
   if (data) {
@@ -78,6 +79,28 @@ function drawGrid(c, scene) {
   if (!scene.timed) {
     c.textAlign = "left";
     c.fillText("row", 10, TOP / 2);
+  }
+}
+
+// A line and a name where a group of processes begins.
+function drawGroups(c, scene) {
+  const { palette: p, y, view, gutter, width, lane } = scene;
+  let before;
+  for (const process of view.lanes) {
+    const group = view.groups.get(process);
+    if (group === undefined || group === before) continue;
+    const at = Math.round(y(process) - lane / 2) + 0.5;
+    c.strokeStyle = p.quiet;
+    c.lineWidth = 1;
+    c.beginPath();
+    if (before !== undefined) { c.moveTo(0, at); c.lineTo(width, at); }
+    c.stroke();
+    c.font = scene.font(10);
+    c.fillStyle = p.quiet;
+    c.textAlign = "left";
+    c.textBaseline = "top";
+    if (lane >= 22) c.fillText(group, gutter + 4, at + 2);
+    before = group;
   }
 }
 

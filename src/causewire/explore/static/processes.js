@@ -11,10 +11,12 @@ export class ProcessesPanel {
     this.order = [];
     this.hidden = new Set();
     this.filter = make("input", { type: "search", id: "process-filter", placeholder: "name or /expression/", autocomplete: "off", oninput: () => this.apply() });
+    this.grouping = make("input", { type: "text", id: "process-groups", placeholder: "/^(\\D+)/ or nothing", autocomplete: "off", spellcheck: "false", onchange: () => { this.apply(); this.render(); } });
     this.list = make("ol", { class: "processes" });
     this.note = make("p", { class: "quiet", role: "status" });
     fill(panel, make("h2", {}, "Processes"),
       make("p", {}, make("label", { for: "process-filter" }, "Show only "), this.filter),
+      make("p", {}, make("label", { for: "process-groups" }, "Group by "), this.grouping),
       make("div", { class: "row" },
         make("button", { type: "button", onclick: () => { this.hidden.clear(); this.filter.value = ""; this.apply(); this.render(); } }, "Show all"),
         make("button", { type: "button", onclick: () => this.sort((p) => -this.info.events[p]) }, "Busiest first"),
@@ -66,12 +68,31 @@ export class ProcessesPanel {
     return (name) => name.toLowerCase().includes(text.toLowerCase());
   }
 
+  // The group of each process: what the first parentheses of the expression match, or all of it.
+  _groups() {
+    const text = this.grouping.value.trim().replace(/^\/(.*)\/$/, "$1");
+    if (!text) return new Map();
+    try {
+      const expression = new RegExp(text);
+      return new Map(this.order.map((p) => {
+        const found = expression.exec(this.info.processes[p]);
+        return [p, found ? found[1] ?? found[0] : "others"];
+      }));
+    } catch { return new Map(); }
+  }
+
   apply() {
+    this.groups = this._groups();
+    if (this.groups.size) {
+      const first = new Map();
+      this.order.forEach((p, k) => { if (!first.has(this.groups.get(p))) first.set(this.groups.get(p), k); });
+      this.order.sort((a, b) => first.get(this.groups.get(a)) - first.get(this.groups.get(b)));
+    }
     const matches = this._matches();
     const lanes = this.order.filter((p) => !this.hidden.has(p) && matches(this.info.processes[p]));
     const none = lanes.length === 0;
     fill(this.note, none ? "No process matches; all are shown." : `${lanes.length.toLocaleString("en")} of ${count(this.order.length, "process", "processes")} shown`);
-    this.app.view.setLanes(none ? [...this.order] : lanes);
+    this.app.view.setLanes(none ? [...this.order] : lanes, this.groups);
   }
 
   move(process, by) {
@@ -84,9 +105,28 @@ export class ProcessesPanel {
     this.list.querySelector(`[data-process="${process}"] .${by < 0 ? "up" : "down"}`)?.focus();
   }
 
+  _head(group) {
+    const members = this.order.filter((p) => this.groups.get(p) === group);
+    return make("li", { class: "group" }, make("label", {}, make("input", {
+      type: "checkbox", checked: members.some((p) => !this.hidden.has(p)),
+      onchange: (event) => {
+        for (const p of members) {
+          if (event.target.checked) this.hidden.delete(p);
+          else this.hidden.add(p);
+        }
+        this.apply();
+        this.render();
+      },
+    }), make("bdi", {}, group)), make("span", { class: "quiet" }, count(members.length, "process", "processes")));
+  }
+
   render() {
     const shown = this.order.slice(0, MOST);
-    fill(this.list, ...shown.map((process) => {
+    let before;
+    fill(this.list, ...shown.flatMap((process) => {
+      const group = this.groups.get(process);
+      const head = group !== undefined && group !== before ? [this._head(group)] : [];
+      before = group;
       const name = this.info.processes[process];
       const item = make("li", { "data-process": process, draggable: "true" },
         make("label", {}, make("input", {
@@ -108,7 +148,7 @@ export class ProcessesPanel {
         const by = this.order.indexOf(process) - this.order.indexOf(from);
         if (this.order.includes(from) && by) this.move(from, by);
       });
-      return item;
+      return [...head, item];
     }), this.order.length > MOST ? make("li", { class: "quiet" }, `and ${(this.order.length - MOST).toLocaleString("en")} more: filter by name`) : null);
   }
 }

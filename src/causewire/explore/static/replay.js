@@ -61,7 +61,7 @@ export class ReplayPanel {
       ["99 % within", say(mine.p99 ?? 0), say(theirs.p99 ?? 0)],
       ["held at the sender", say(mine.parts?.[0] ?? 0), say(theirs.parts?.[0] ?? 0)],
       ["held at the receiver", say(mine.parts?.[2] ?? 0), say(theirs.parts?.[2] ?? 0)],
-      ["control packets a message", "–", datasets[d].summary.control_per_message.toFixed(2)],
+      ["control packets a message", this.app.info.control_per_message.toFixed(2), datasets[d].summary.control_per_message.toFixed(2)],
     ];
     const before = reports[0]?.violations, after = reports[1]?.violations;
     const slower = mine.mean ? theirs.mean / mine.mean : 1;

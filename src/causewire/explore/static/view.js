@@ -7,6 +7,7 @@ export class View extends EventTarget {
     this.low = 0;
     this.high = 1;
     this.lanes = [];      // processes from top to bottom
+    this.groups = new Map();  // the group of each process, if there are groups
     this.scroll = 0;      // pixels by which the lanes are scrolled
     this.tall = 1;        // how much taller lanes are than what fits
     this.fastest = null;  // of the latencies that are shown
@@ -56,5 +57,9 @@ export class View extends EventTarget {
     this.show(x - wide / 2, x + wide / 2);
   }
 
-  setLanes(lanes) { this.lanes = lanes; this.changed(); }
+  setLanes(lanes, groups = new Map()) {
+    this.lanes = lanes;
+    this.groups = groups;
+    this.changed();
+  }
 }

@@ -58,7 +58,8 @@ export class WaitingPanel {
       c.fillStyle = style.getPropertyValue(COLOURS[reason]);
       column.forEach((value, k) => {
         const tall = (value / most) * (HEIGHT - 16);
-        c.fillRect((k / n) * width, HEIGHT - at[k] - tall, width / n + 0.4, tall);
+        const left = Math.floor((k / n) * width), right = Math.floor(((k + 1) / n) * width);
+        c.fillRect(left, HEIGHT - at[k] - tall, right - left, tall);
         at[k] += tall;
       });
     });
