@@ -34,7 +34,7 @@ FLAGS = [
 class OpenPage:
     """The page, and everything about it that tests ask for."""
 
-    def __init__(self, page: Any, server: ExploreServer) -> None:
+    def __init__(self, page: Any, server: ExploreServer | None) -> None:
         self.page = page
         self.server = server
         self.troubles: list[str] = []

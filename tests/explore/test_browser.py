@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from causewire.check import check
+from causewire.explore import Api, Dataset
+from causewire.explore.saved import saved
 from causewire.trace import Event, open_trace, open_writer, trace_of
 
 from .browser import CHROMIUM, FLAGS, OpenPage, opened, serving
@@ -301,6 +304,10 @@ def test_a_replay_is_shown_beside_the_run(page: OpenPage) -> None:
     page.value("app.choose(app.main, { row: -1, copy: 20 }, false)")
     page.until("app.diagrams[1].selection")
     assert page.value("app.main.selection.title === app.diagrams[1].selection.title")
+    places = page.value(
+        "app.diagrams.map((d) => { const s = d.scene(); return s.x(s.selection.x) })"
+    )
+    assert places[0] == pytest.approx(places[1], abs=1)  # in step
     page.page.click("#tab-replay")
     page.page.click("text=Close the replay")
     assert page.value("app.diagrams.length") == 1
@@ -404,3 +411,48 @@ def test_hostile_names_are_text(browser: Any, width: int, height: int) -> None:
         assert "a\\u202egnp.exe" in page.text("#panel-processes")
         assert page.page.locator("#panels img, #panels script, #panels b").count() == 0
         assert page.value("document.documentElement.scrollWidth") <= width
+
+
+def test_a_saved_page_needs_no_server(browser: Any, tmp_path: Path) -> None:
+    dataset = Dataset(lambda: trace_of(simulated("fifo", 200), "run"), "</script><b>saved</b>")
+    dataset.load()
+    api = Api(dataset)
+    assert api.replay(dataset, 0, "csps") == 1
+    path = tmp_path / "page.html"
+    path.write_text(saved(api), encoding="utf-8")
+    tab = browser.new_context(viewport={"width": 1440, "height": 900}, offline=True)
+    page = OpenPage(tab.new_page(), None)
+    page.page.goto(path.as_uri())
+    page.until("app && app.diagrams.length === 2 && app.diagrams[1].windows.data")
+    page.idle()
+    assert page.text("#title") == "</script><b>saved</b>"
+    page.page.click("#tab-violations")
+    page.page.click("button.item >> nth=0")
+    page.until("app.main.chain && app.diagrams[1].chain")
+    page.value("app.choose(app.main, { row: 0, copy: app.main.windows.data.event_copy[0] }, false)")
+    page.until("app.main.selection && app.main.selection.row === 0")
+    page.page.focus("figure canvas >> nth=0")
+    for key in (".", "m", "."):
+        page.page.keyboard.press(key)
+        page.page.wait_for_timeout(50)
+    page.until("app.main.second")
+    assert "Both happened at one process" in page.text(".relation")
+    server = Api(dataset)
+    for a, b in ((0, 300), (300, 0), (100, 110), (5, 900), (17, 450)):
+        mine = page.page.evaluate(
+            "([a, b]) => explorer.choose(explorer.main, { row: a, "
+            "copy: explorer.main.windows.data.event_copy[a] }, false).then(() => "
+            "explorer.choose(explorer.main, { row: b, "
+            "copy: explorer.main.windows.data.event_copy[b] }, true)).then(() => "
+            "[explorer.main.second !== null, explorer.main.arrows.map((h) => h.message)])",
+            [a, b],
+        )
+        theirs = json.loads(server.answer("GET", "relate", {"a": str(a), "b": str(b)}).body)
+        assert mine == [True, mine[1]]
+        assert len(mine[1]) == len(theirs["chain"])
+    for panel in ("latency", "waiting", "processes", "steps"):
+        page.page.click(f"#tab-{panel}")
+        page.idle()
+    assert page.troubles == []
+    assert all(url.startswith(("file:", "blob:", "data:")) for url in page.requests)
+    tab.close()

@@ -7,8 +7,9 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from ..trace import TraceError
+from ..trace import Trace, TraceError
 from .errors import CommandError
+from .output import write_file
 from .traces import add_trace_arguments, is_shiviz, open_traces
 
 __all__ = ["configure", "run"]
@@ -19,6 +20,7 @@ examples:
   causewire explore node-a.jsonl node-b.jsonl node-c.jsonl --follow
   causewire explore app.log --regex 'RE'     (a ShiViz log; docs/cli.md has an expression)
   causewire explore traces/ --no-browser --port 8765
+  causewire explore small.jsonl --save small.html --replay csps
 
 The command prints the address of a page and opens it; Ctrl-C ends it. The page is for this machine
 only: the server listens on the loopback interface, its address contains a secret token, requests of
@@ -37,6 +39,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--follow", action="store_true", help="read the trace again as its files grow")
     add("--port", type=int, default=0, metavar="N", help="the port to listen on; default: any")
+    add(
+        "--save",
+        metavar="FILE.html",
+        help="write a page with the trace in it, which needs no server, and exit; for small runs",
+    )
+    add(
+        "--replay",
+        metavar="PROTOCOL",
+        help="with --save: show the first run under this protocol as well, below it",
+    )
     add("--no-browser", action="store_true", help="print the address, and open nothing")
 
 
@@ -48,9 +60,13 @@ def run(args: argparse.Namespace) -> int:
     if args.follow and is_shiviz(args):
         raise CommandError("--follow reads traces that nodes write, not ShiViz logs")
     args.tolerate_cut = args.tolerate_cut or args.follow
+    if args.replay is not None and args.save is None:
+        raise CommandError("--replay is for --save: the page itself has a panel for replays")
     more = f" and {len(args.traces) - 1} more" if len(args.traces) > 1 else ""
     try:
         trace, _ = open_traces(args)
+        if args.save is not None:
+            return _save(args, trace, Path(args.traces[0]).name + more)
         server = explore(
             (lambda: open_traces(args)[0]) if args.follow else trace,
             title=Path(args.traces[0]).name + more,
@@ -69,4 +85,23 @@ def run(args: argparse.Namespace) -> int:
             server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:
             print(file=sys.stderr)
+    return 0
+
+
+def _save(args: argparse.Namespace, trace: Trace, title: str) -> int:
+    from ..explore import Api, Dataset
+    from ..explore.replay import ReplayError
+    from ..explore.saved import SaveError, saved
+
+    dataset = Dataset(lambda: trace, title)
+    dataset.load()
+    api = Api(dataset)
+    try:
+        if args.replay is not None:
+            api.replay(dataset, 0, args.replay)
+        page = saved(api)
+    except (ReplayError, SaveError) as error:
+        raise CommandError(str(error)) from None
+    write_file(args.save, page)
+    print(f"{args.save}: {len(page.encode()) / 1e6:.1f} MB; open it in a browser")
     return 0

@@ -74,6 +74,7 @@ class Api:
             "extract": self._extract,
             "protocols": self._protocols,
             "same": self._same,
+            "align": self._align,
         }
 
     def answer(self, method: str, name: str, query: Query) -> Answer:
@@ -268,6 +269,18 @@ class Api:
             raise LookupError("there is no such message")
         return _json({"copy": counterpart(run.data, copy, other.data)})
 
+    def _align(self, query: Query) -> Answer:
+        """Tell where two runs have come equally far: at the same share of their sends."""
+        run, view = self._of(query)
+        other = self._dataset({"d": query.get("other", "0")}).run(_whole(query, "other_run", 0))
+        sides = [(run.data, view.axis), (other.data, other.view(view.axis.name).axis)]
+        pairs = []
+        for data, axis in sides:
+            sends = np.sort(axis.x[np.unique(data.copies.send)])
+            shares = np.linspace(0, max(len(sends) - 1, 0), min(len(sends), 1000))
+            pairs.append(sends[shares.astype(np.int64)].tolist() if len(sends) else [])
+        return _json(pairs if len(pairs[0]) == len(pairs[1]) else [[], []])
+
     def _step(self, query: Query) -> Answer:
         """Tell about one row of the causal order, and the state of all processes then."""
         run, view = self._of(query)
@@ -298,14 +311,22 @@ class Api:
         return _json({"protocols": candidates()})
 
     def _replay(self, query: Query) -> Answer:
-        dataset = self._dataset(query)
         number = _whole(query, "run", 0)
-        run, view = self._of(query)
-        protocol = query.get("protocol", "")
+        return _json({"d": self.replay(self._dataset(query), number, query.get("protocol", ""))})
+
+    def replay(self, dataset: Dataset, run: int, protocol: str) -> int:
+        """Replay a run under another protocol; return the number of the new data set.
+
+        Raises:
+            ReplayError: The run cannot be replayed so.
+            LookupError: There is no such run.
+        """
+        ready = dataset.run(run)
+        name = dataset.run_name(run)
         with self._lock:
-            result = replayed(run.data, view, dataset.trace(), dataset.run_name(number), protocol)
+            result = replayed(ready.data, ready.view("time"), dataset.trace(), name, protocol)
             self.datasets.append(result)
-        return _json({"d": len(self.datasets) - 1})
+            return len(self.datasets) - 1
 
 
 # -- values in a query ---------------------------------------------------------------------

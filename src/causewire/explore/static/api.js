@@ -1,5 +1,7 @@
 // Questions to the server. Addresses are relative, so each of them has the token of the page.
 
+export const recorded = false;   // saved pages have recorded.js in place of this module
+
 export class ApiError extends Error {
   constructor(message, wait) {
     super(message);

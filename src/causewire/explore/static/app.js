@@ -1,12 +1,13 @@
 // The explorer: joins the diagram, the panels and the server.
 
-import { ask } from "./api.js";
+import { ask, recorded } from "./api.js";
 import { Diagram } from "./diagram.js";
 import { byId, fill, make } from "./dom.js";
 import { exportPng, exportSvg, exportTrace } from "./export.js";
 import { GESTURES, KEYS, listen } from "./input.js";
 import { LatencyPanel } from "./latency.js";
 import { Overview } from "./overview.js";
+import { LinkedView } from "./linked.js";
 import { palette } from "./palette.js";
 import { ProcessesPanel } from "./processes.js";
 import { ReplayPanel } from "./replay.js";
@@ -39,7 +40,7 @@ class App {
     this.waiting = new WaitingPanel(this, this.tabs.add("waiting", "Waiting"));
     this.processes = new ProcessesPanel(this, this.tabs.add("processes", "Processes"));
     this.steps = new StepsPanel(this, this.tabs.add("steps", "Steps"));
-    this.replay = new ReplayPanel(this, this.tabs.add("replay", "Replay"));
+    this.replay = recorded ? null : new ReplayPanel(this, this.tabs.add("replay", "Replay"));
     this.tabs.changed = (name) => {
       if (name === "latency") this.latency.load();
       if (name === "waiting") this.waiting.load();
@@ -66,7 +67,8 @@ class App {
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
     await this.open(0);
-    this._poll();
+    if (!recorded) this._poll();
+    else if ((await ask("status")).datasets.length > 1) await this.compare(1);
   }
 
   async _status() {
@@ -111,7 +113,7 @@ class App {
     this.info = await ask("run", this.where);
     this.where.axis = this.info.axis;
     byId("axis").value = this.info.axis;
-    byId("axis").disabled = !this.info.timed;
+    byId("axis").disabled = !this.info.timed || recorded;
     this.focus = null;
     this.diagrams.forEach((diagram) => diagram.remove());
     this.diagrams = [];
@@ -134,8 +136,8 @@ class App {
     return Math.min(170, widest + 26);
   }
 
-  _add(where, info, caption) {
-    const diagram = new Diagram(this, where, info);
+  _add(where, info, caption, view = this.view) {
+    const diagram = new Diagram(this, where, info, view);
     fill(diagram.caption, caption);
     diagram.canvas.setAttribute("aria-label",
       `${caption || this.status.title}: ${count(info.rows, "event")} of ${count(info.processes.length, "process", "processes")}. Arrow keys move, plus and minus zoom, full stop and comma go from event to event.`);
@@ -238,12 +240,25 @@ class App {
       const { copy } = await ask("same", { ...diagram.where, copy: chosen.copy, other: other.where.d, other_run: other.where.run });
       if (copy < 0 || diagram.selection !== chosen) continue;
       other.selection = await ask("select", { ...other.where, copy });
+      const delivered = chosen.process !== chosen.source;
+      if (other.view !== this.view) other.view.anchor = (delivered ? other.selection.until : other.selection.x) - chosen.x;
+      other.redraw();
+    }
+  }
+
+  // The chain of a violation in the other diagrams, where it was kept in order.
+  async _chainIn(diagram, copies) {
+    for (const other of this.diagrams) {
+      if (other === diagram) continue;
+      const found = await Promise.all(copies.map((copy) => ask("same", { ...diagram.where, copy, other: other.where.d, other_run: other.where.run })));
+      other.chain = new Set(found.map(({ copy }) => copy).filter((copy) => copy >= 0));
       other.redraw();
     }
   }
 
   _unchoose(diagram) {
     diagram.selection = diagram.second = diagram.chain = null;
+    if (diagram.view !== this.view) diagram.view.anchor = null;
     diagram.arrows = [];
     diagram.redraw();
   }
@@ -320,6 +335,8 @@ class App {
       for (const other of this.diagrams) this._unchoose(other);
       diagram.selection = chosen;
       diagram.chain = new Set([...violation.chain, first.copy]);
+      this._alsoIn(diagram, chosen);
+      this._chainIn(diagram, [...diagram.chain].filter((copy) => copy >= 0));
       const places = [chosen.x, overtaken?.x ?? chosen.x, overtaken?.until ?? chosen.x];
       const low = Math.min(...places), high = Math.max(...places);
       const margin = Math.max((high - low) * 0.25, this.view.end * 1e-6);
@@ -362,13 +379,15 @@ class App {
     const where = { d, run: 0, axis: this.where.axis };
     const info = await ask("run", where);
     const { datasets } = await ask("status");
-    this._add(where, info, datasets[d].title);
+    const pairs = await ask("align", { ...this.where, other: d, other_run: 0 });
+    this._add(where, info, datasets[d].title, new LinkedView(this.view, info.end, pairs));
     this.view.setEnd(Math.max(info.end, this.info.end), true);
   }
 
   // -- controls -----------------------------------------------------------------------------
 
   _controls() {
+    byId("export-trace").hidden = recorded;
     const on = (id, run) => byId(id).addEventListener("click", run);
     on("zoom-in", () => this.view.zoom(1.6, this.about()));
     on("zoom-out", () => this.view.zoom(1 / 1.6, this.about()));

@@ -5,12 +5,13 @@ import { Density } from "./density.js";
 import { Windows } from "./windows.js";
 
 export class Diagram {
-  constructor(app, where, info) {
+  constructor(app, where, info, view = app.view) {
     this.app = app;
+    this.view = view;
     this.where = where;
     this.info = info;
     this.density = new Density();
-    this.windows = new Windows(where, app.view, () => this.redraw());
+    this.windows = new Windows(where, view, () => this.redraw());
     this.windows.failed = (error) => app.say(error.message);
     this.figure = document.createElement("figure");
     this.caption = document.createElement("figcaption");
@@ -29,12 +30,12 @@ export class Diagram {
     this._watch = new ResizeObserver(() => this.redraw());
     this._watch.observe(this.figure);
     this._changed = () => this.redraw();
-    app.view.addEventListener("change", this._changed);
+    view.addEventListener("change", this._changed);
   }
 
   remove() {
     this._watch.disconnect();
-    this.app.view.removeEventListener("change", this._changed);
+    this.view.removeEventListener("change", this._changed);
     this.figure.remove();
   }
 
@@ -49,7 +50,7 @@ export class Diagram {
 
   // Where things are on the canvas.
   scene() {
-    const { view } = this.app;
+    const { view } = this;
     const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
     const gutter = Math.min(Math.max(this.app.gutter ?? 96, this.step ? 150 : 0), width * (this.step ? 0.34 : 0.24));
     const fits = (height - TOP - 4) / Math.max(1, view.lanes.length);

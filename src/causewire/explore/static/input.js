@@ -1,5 +1,7 @@
 // Wheel, pointer, pinch and keys: how one moves through a diagram.
 
+const share = (scene, px) => Math.max(0, px - scene.gutter) / (scene.width - scene.gutter);
+
 export function listen(app, diagram) {
   const { canvas } = diagram;
   const { view } = app;
@@ -24,7 +26,7 @@ export function listen(app, diagram) {
       const delta = (event.deltaX || event.deltaY) * lines;
       view.pan(delta / (scene.width - scene.gutter));
     } else {
-      view.zoom(Math.exp(-event.deltaY * lines / (event.ctrlKey ? 120 : 400)), scene.place(Math.max(px, scene.gutter)));
+      view.zoomAt(Math.exp(-event.deltaY * lines / (event.ctrlKey ? 120 : 400)), share(scene, px));
     }
   }, { passive: false });
 
@@ -56,7 +58,7 @@ export function listen(app, diagram) {
     } else {
       const [a, b] = [...pointers.values()];
       const wider = Math.hypot(a[0] - b[0], a[1] - b[1]);
-      if (spread) view.zoom(wider / spread, scene.place((a[0] + b[0]) / 2));
+      if (spread) view.zoomAt(wider / spread, share(scene, (a[0] + b[0]) / 2));
       spread = wider;
     }
     app.unhover();
@@ -76,7 +78,7 @@ export function listen(app, diagram) {
   canvas.addEventListener("pointercancel", ended);
   canvas.addEventListener("pointerleave", () => app.unhover());
   canvas.addEventListener("dblclick", (event) => {
-    view.zoom(3, diagram.scene().place(local(event)[0]));
+    view.zoomAt(3, share(diagram.scene(), local(event)[0]));
   });
   canvas.addEventListener("focus", () => diagram.redraw());
   canvas.addEventListener("blur", () => diagram.redraw());

@@ -49,6 +49,9 @@ export class View extends EventTarget {
     this.show(about - (about - this.low) / factor, about + (this.high - about) / factor);
   }
 
+  // The same about a place given as a share of the width.
+  zoomAt(factor, share) { this.zoom(factor, this.low + share * this.width); }
+
   // Bring a place into view, without zooming unless it would not be told apart.
   reveal(x, width = null) {
     const wide = width === null ? this.width : Math.min(width, this.width);
