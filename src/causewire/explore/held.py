@@ -8,10 +8,12 @@ that is delivered, is what the protocol had been waiting for.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .behind import Leg, arrival_before, behind
 from .causality import Causality
 from .faults import WORDS, Span
 from .names import shown
@@ -21,9 +23,6 @@ from .times import duration
 
 __all__ = ["Cause", "Story", "beyond", "story"]
 
-_LOOK_BACK = 200
-"""Rows before the end of a wait in which its cause is looked for."""
-
 _PACKETS = {
     "ack_receive": "the ack of {message} from {peer} arrived",
     "permit_receive": "the permit of {peer} for {message} arrived",
@@ -32,10 +31,11 @@ _PACKETS = {
 
 
 class Cause(NamedTuple):
-    """What ended a wait: a row, and the same in words."""
+    """What ended a wait: a row, the same in words, and the packets behind it."""
 
     row: int
     words: str
+    legs: list[Leg]
 
 
 class Story(NamedTuple):
@@ -59,9 +59,8 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
     peers: set[int] = set()
 
     def wait(where: int, begin: int, end: int, cause: Cause | None, held_at: str) -> None:
-        if cause is not None:
-            first = run.rows.first
-            peers.update(run.rows.peers[first[cause.row] : first[cause.row + 1]].tolist())
+        legs = cause.legs if cause is not None else []
+        peers.update(int(run.rows.process[leg.departure]) for leg in legs)
         waits.append(
             {
                 "process": where,
@@ -71,6 +70,15 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
                 "cause": None if cause is None else cause.row,
                 "cause_x": None if cause is None else float(axis.x[cause.row]),
                 "cause_process": None if cause is None else int(run.rows.process[cause.row]),
+                "legs": [
+                    {
+                        "from": int(run.rows.process[leg.departure]),
+                        "to": int(run.rows.process[leg.arrival]),
+                        "send": float(axis.x[leg.departure]),
+                        "deliver": float(axis.x[leg.arrival]),
+                    }
+                    for leg in legs
+                ],
             }
         )
 
@@ -87,6 +95,7 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
         sentences.append(
             f"It was held at its sender {source} for {words.between(send, release)}{why}."
         )
+        sentences += [text] if cause and (text := _explained(run, axis, cause.legs)) else []
     elif release < 0 and receive < 0 and deliver < 0 and _has(run, RELEASED):
         wait(int(c.source[copy]), send, -1, None, "sender")
         sentences.append(f"It never left {source}: it was still held there when the trace ended.")
@@ -104,6 +113,7 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
         sentences.append(
             f"It was held at its receiver {target} for {words.between(receive, deliver)}{why}."
         )
+        sentences += [text] if cause and (text := _explained(run, axis, cause.legs)) else []
     elif receive >= 0 and deliver < 0:
         wait(int(c.target[copy]), receive, -1, None, "receiver")
         sentences.append(f"It arrived at {target}, and was still held there when the trace ended.")
@@ -150,29 +160,37 @@ def _has(run: RunData, kind: int) -> bool:
 
 def _cause(run: RunData, causality: Causality, begin: int, end: int, send: int) -> Cause | None:
     """Return what happened directly before the end of a wait, if it can be its cause."""
-    process, place = int(run.rows.process[end]), int(run.place[end])
-    lowest = max(int(run.place[begin]), place - _LOOK_BACK)
-    time = run.rows.time[end]
-    for k in range(place - 1, lowest, -1):
-        row = run.row_at(process, k)
-        if run.timed and run.rows.time[row] != time:
-            return None
-        kind = run.kinds[int(run.rows.kind[row])]
-        about = run.message(row) if run.rows.origin[row] >= 0 else ""
-        if kind in _PACKETS:
-            peer = run.rows.peers[run.rows.first[row] : run.rows.first[row + 1]]
-            who = run.shown[int(peer[0])] if len(peer) else "somebody"
-            words = _PACKETS[kind].format(message=about or "a message", peer=who)
-            return Cause(row, words)
-        if run.rows.kind[row] == RECEIVED:
-            who = run.shown[process]
-            if not about:
-                return Cause(row, f"something arrived at {who}")
-            sent = _send_of(run, row)
-            if sent >= 0 and sent != send and causality.chain(sent, send) is not None:
-                return Cause(row, f"{about}, which happened before it, arrived at {who}")
-            return Cause(row, f"{about} arrived at {who}")
-    return None
+    row = arrival_before(run, end, int(run.place[begin]))
+    if row < 0:
+        return None
+    who = run.shown[int(run.rows.process[row])]
+    about = run.message(row) if run.rows.origin[row] >= 0 else ""
+    kind = run.kinds[int(run.rows.kind[row])]
+    if kind in _PACKETS:
+        peer = run.rows.peers[run.rows.first[row] : run.rows.first[row + 1]]
+        other = run.shown[int(peer[0])] if len(peer) else "somebody"
+        words = _PACKETS[kind].format(message=about or "a message", peer=other)
+        return Cause(row, words, behind(run, row))
+    if not about:
+        return Cause(row, f"something arrived at {who}", [])
+    sent = _send_of(run, row)
+    if sent >= 0 and sent != send and causality.chain(sent, send) is not None:
+        return Cause(row, f"{about}, which happened before it, arrived at {who}", [])
+    return Cause(row, f"{about} arrived at {who}", [])
+
+
+def _explained(run: RunData, axis: Axis, legs: list[Leg]) -> str:
+    """Return why a packet did not come earlier, in a sentence."""
+    words = _Words(axis)
+    parts = []
+    for leg, earlier in pairwise(legs):
+        who = run.shown[int(run.rows.process[leg.departure])]
+        source = run.shown[int(run.rows.process[earlier.departure])]
+        parts.append(
+            f"{who} sent the {leg.words} at {words.at(leg.departure)}, "
+            f"when the {earlier.words} arrived from {source}"
+        )
+    return "; ".join(parts) + "." if parts else ""
 
 
 def _send_of(run: RunData, row: int) -> int:

@@ -252,6 +252,9 @@ class App {
       if (other === diagram) continue;
       const found = await Promise.all(copies.map((copy) => ask("same", { ...diagram.where, copy, other: other.where.d, other_run: other.where.run })));
       other.chain = new Set(found.map(({ copy }) => copy).filter((copy) => copy >= 0));
+      const told = await Promise.all([...other.chain].map((copy) => ask("select", { ...other.where, copy })));
+      const shift = other.view.anchor ?? 0;
+      if (told.length) this._include(told.flatMap(({ x, until }) => [x - shift, until - shift]));
       other.redraw();
     }
   }
@@ -335,13 +338,14 @@ class App {
       for (const other of this.diagrams) this._unchoose(other);
       diagram.selection = chosen;
       diagram.chain = new Set([...violation.chain, first.copy]);
-      this._alsoIn(diagram, chosen);
-      this._chainIn(diagram, [...diagram.chain].filter((copy) => copy >= 0));
+      const also = this._alsoIn(diagram, chosen);
       const places = [chosen.x, overtaken?.x ?? chosen.x, overtaken?.until ?? chosen.x];
       const low = Math.min(...places), high = Math.max(...places);
       const margin = Math.max((high - low) * 0.25, this.view.end * 1e-6);
       this.selection.render(chosen, { relation: "violation", words: violation.words }, null);
       this.view.show(low - margin, high + margin);
+      await also;
+      await this._chainIn(diagram, [...diagram.chain].filter((copy) => copy >= 0));
     } catch (error) { this.say(error.message); }
   }
 

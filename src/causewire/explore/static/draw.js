@@ -361,6 +361,10 @@ function drawWaits(c, scene) {
     c.globalAlpha = 1;
     c.fillStyle = colour;
     c.fillRect(x(wait.from), wait.held_at === "sender" ? at - thick - 1 : at + 1, Math.max(2, x(wait.to) - x(wait.from)), thick);
+    const legs = wait.legs.map((leg) => [x(leg.send), y(leg.from), x(leg.deliver), y(leg.to), false]).filter((leg) => leg[1] !== null && leg[3] !== null);
+    c.setLineDash([6, 3]);
+    drawGroup(c, legs, colour, 1, 1.8, true);
+    c.setLineDash([]);
     if (wait.cause !== null && y(wait.cause_process) !== null) {
       c.strokeStyle = colour;
       c.lineWidth = 2.5;

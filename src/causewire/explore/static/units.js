@@ -30,7 +30,7 @@ export function ticks(low, high, width, pixels, timed) {
     ? UNITS.find(([size]) => largest >= size && step / size >= 1e-6) ?? [1, "ns"] : [1, ""];
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
   const result = [];
-  for (let k = Math.ceil(low / step); k * step <= high; k += 1) {
+  for (let k = Math.max(0, Math.ceil(low / step)); k * step <= high; k += 1) {
     const label = `${(k * step / unit).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}${name ? ` ${name}` : ""}`;
     result.push({ x: k * step, label });
   }
