@@ -6,7 +6,7 @@ here at all; the second group are new.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -51,8 +51,8 @@ class NoRelay(Adaptive):
 class _NoOwn(Past):
     __slots__ = ()
 
-    def unlisted(self, to: str, since: int, siblings: Collection[str] = ()) -> list[Entry]:
-        return [e for e in super().unlisted(to, since, siblings) if e[0] != self.me]
+    def unlisted(self, to: str, since: int) -> list[Entry]:
+        return [e for e in super().unlisted(to, since) if e[0] != self.me]
 
 
 class NoOwn(_WithPast):
@@ -93,9 +93,9 @@ class UpcallFirst(Adaptive):
 class _ExemptAny(Past):
     __slots__ = ()
 
-    def unlisted(self, to: str, since: int, siblings: Collection[str] = ()) -> list[Entry]:
+    def unlisted(self, to: str, since: int) -> list[Entry]:
         items = dict(self.knowing({}))
-        return [e for e in super().unlisted(to, since, siblings) if not items[e]]
+        return [e for e in super().unlisted(to, since) if not items[e]]
 
 
 class ExemptAny(_WithPast):
@@ -143,15 +143,17 @@ class WaitSibling(Adaptive):
 
 
 class CoverAny(Adaptive):
-    """A waiting message leaves out what a later own message has replaced."""
+    """A waiting message leaves out what was sent to a process that a later message went to."""
 
     __slots__ = ()
 
     def _release(self, peer: AdaptivePeer, waiting: Waiting) -> None:
-        past = {(origin, dest) for origin, dest, _ in self._past}
         for entry in list(waiting.rest):
             origin, dest, mid = entry
-            if origin != self.me and dest != peer.name and (origin, dest) not in past:
+            later = self._peers.get(dest) if isinstance(dest, str) else None
+            if later is None or later is peer or origin == self.me:
+                continue
+            if later.mids and later.mids[-1] > waiting.mid:
                 self._give_up_hope(origin, dest, mid, peer.name, waiting.mid)
                 del waiting.rest[entry]
         super()._release(peer, waiting)
@@ -231,22 +233,18 @@ class GroupIsOne(Adaptive):
         )  # fmt: skip
 
 
-class _SiblingsDropped(Past):
+class _NotForYou(Past):
     __slots__ = ()
 
-    def unlisted(self, to: str, since: int, siblings: Collection[str] = ()) -> list[Entry]:
-        return [
-            entry
-            for entry in super().unlisted(to, since, siblings)
-            if not (siblings and entry[1] == to)
-        ]
+    def unlisted(self, to: str, since: int) -> list[Entry]:
+        return [entry for entry in super().unlisted(to, since) if entry[1] != to]
 
 
-class SiblingsDropped(_WithPast):
-    """A multicast replaces what is on its way to a destination, and does not list it there."""
+class NotForYou(_WithPast):
+    """A message lists what others lack, and not what its destination lacks."""
 
     __slots__ = ()
-    past = _SiblingsDropped
+    past = _NotForYou
 
 
 UNSAFE: dict[str, tuple[type[Adaptive], dict[str, Any]]] = {
@@ -261,7 +259,7 @@ UNSAFE: dict[str, tuple[type[Adaptive], dict[str, Any]]] = {
     "newest_done": (NewestDone, {}),
     "part_forgotten": (PartForgotten, {"cap": 1}),
     "group_is_one": (GroupIsOne, {}),
-    "siblings_dropped": (SiblingsDropped, {}),
+    "not_for_you": (NotForYou, {}),
 }
 """Mutants that violate causal order, and options with which they show."""
 

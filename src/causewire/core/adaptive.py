@@ -163,9 +163,8 @@ class Adaptive(ReportingEndpoint):
         mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
         past = self._past
-        entries = past.unlisted(to, peer.upto)
         past.sent(to, mid)
-        self._post(peer, mid, payload, (), entries)
+        self._post(peer, mid, payload, (), past.unlisted(to, peer.upto))
         return mid
 
     def _send_to(self, to: str | Collection[str], payload: Any) -> int:
@@ -185,23 +184,18 @@ class Adaptive(ReportingEndpoint):
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         past = self._past
         peers = [self._peers.get(name) or self._peer(name) for name in names]
-        lists = [past.unlisted(peer.name, peer.upto, names) for peer in peers]
         members = tuple(sorted((*names, self.me)))
         group: tuple[str, ...] = ()
         if members in self._open or len(self._open) < self._groups:
             group = members
-            for name in names:
-                past.covered(name)
             past.sent(group, mid)
             self._open[group] = mid
             self._copies[mid] = len(names)
         else:
             for name in names:
                 past.sent(name, mid)
-            for peer, entries in zip(peers, lists, strict=True):
-                entries += [(self.me, name, mid) for name in names if name != peer.name]
-        for peer, entries in zip(peers, lists, strict=True):
-            self._post(peer, mid, payload, group, entries)
+        for peer in peers:
+            self._post(peer, mid, payload, group, past.unlisted(peer.name, peer.upto))
 
     def _post(
         self,

@@ -13,7 +13,7 @@ it is delivered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple, Self
 
@@ -87,22 +87,19 @@ class Past:
     # -- what becomes known ---------------------------------------------------
 
     def sent(self, dest: Dest, mid: int) -> None:
-        """Add message `mid` of this process to a destination, or to a group.
-
-        It replaces everything else that is on its way there, because it is not delivered
-        before that.
-        """
-        for item in self._items.pop(dest, {}).values():
+        """Add message `mid` of this process to a destination, or to a group."""
+        items = self._items.setdefault(dest, {})
+        item = items.get(self.me)
+        if item is None:
+            item = items[self.me] = _Item(self.me, dest)
+        elif item.next is self._end:  # the newest of all: it stays where it is
+            self.stamp = item.stamp = self.stamp + 1
+            item.mid = mid
+            return
+        else:
             self._unlink(item)
-        item = _Item(self.me, dest)
         item.mid = mid
-        self._items[dest] = {self.me: item}
         self._append(item)
-
-    def covered(self, dest: str) -> None:
-        """Drop what is on its way to a member of a group: a multicast replaces it."""
-        for item in self._items.pop(dest, {}).values():
-            self._unlink(item)
 
     def learn(self, origin: str, dest: Dest, mid: int, teller: str) -> None:
         """Add a message that `teller` listed; what is known already changes nothing."""
@@ -156,26 +153,23 @@ class Past:
 
     # -- what to tell ---------------------------------------------------------
 
-    def unlisted(self, to: str, since: int, siblings: Collection[str] = ()) -> list[Entry]:
+    def unlisted(self, to: str, since: int) -> list[Entry]:
         """Return the entries that a message to `to` must list, oldest first.
 
         Args:
             to: The destination.
             since: The stamp at the last message to it, which listed what was before.
-            siblings: All destinations, if there are several. Entries for the others
-                are left out, because the copies to them replace these entries.
         """
         entries: list[Entry] = []
         me = self.me
         item = self._end.previous
         while item.stamp > since:
             origin, dest = item.origin, item.dest
-            if origin != to and to not in item.knowing:
-                if dest.__class__ is str:
-                    if origin != me if dest == to else dest not in siblings:
-                        entries.append((origin, dest, item.mid))
-                elif origin != me or to not in dest:
+            if origin == me:
+                if to not in dest if dest.__class__ is tuple else dest != to:
                     entries.append((origin, dest, item.mid))
+            elif origin != to and to not in item.knowing:
+                entries.append((origin, dest, item.mid))
             item = item.previous
         entries.reverse()
         return entries
