@@ -5,9 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 FUZZ_SECONDS ?= 60
+MINUTES ?= 10
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml
 
-.PHONY: help demo test test-quick test-spark coverage lint lock docs bench measurements verified soak fuzz clean
+.PHONY: nemesis help demo test test-quick test-spark coverage lint lock docs bench measurements verified soak fuzz clean
 help:
 	@echo "make demo        see a causal violation happen, see it prevented, and read why"
 	@echo "make test        run all tests"
@@ -20,6 +21,7 @@ help:
 	@echo "make measurements  run the benchmarks and write docs/measurements (on an idle machine)"
 	@echo "make verified    repeat every model check of docs/verification.md (hours of CPU time)"
 	@echo "make soak        run 100,000 seeded runs of every protocol (minutes on two cores)"
+	@echo "make nemesis     inject random faults into real processes for MINUTES=10, and judge their traces"
 	@echo "make fuzz        compare the check with brute force on 100,000 random traces, then"
 	@echo "                 run Atheris on every decoder for FUZZ_SECONDS=60 each"
 	@echo "make lock        pin the dependencies again, with hashes"
@@ -86,6 +88,9 @@ bench: $(STAMP)
 
 verified: $(STAMP)
 	$(BIN)/python -m campaigns.verified
+
+nemesis: $(STAMP)
+	$(BIN)/python -m campaigns.failures.nemesis --minutes $(MINUTES) --out out/nemesis
 
 soak: $(STAMP)
 	$(BIN)/python -m campaigns.soak --runs 100000

@@ -34,6 +34,13 @@ COMMANDS: dict[str, list[str]] = {
     "pipeline": ["benchmarks/pipeline.py", "benchmarks/scan.py", "-m campaigns.planted"],
     "sweep": ["benchmarks/sweep.py"],
     "verify": ["benchmarks/verify.py"],
+    "adaptive": [
+        "benchmarks/adaptive.py latency",
+        "benchmarks/adaptive.py freeze",
+        "benchmarks/adaptive.py growth",
+    ],
+    "explore": ["benchmarks/explore.py"],
+    "failures": ["-m campaigns.failures.matrix"],
 }
 """The commands of each page, as arguments of `python`."""
 
@@ -64,11 +71,15 @@ def commit() -> str:
 
 
 def block(outputs: list[tuple[str, str]], day: str, where: str, version: str) -> str:
-    """Return a recorded block: date and machine, then each command with its output."""
+    """Return a recorded block: date and machine, then each command with its output.
+
+    Output that is a table in Markdown stays one; other output is shown as it was printed.
+    """
     lines = [BEGIN, "", f"Measured on {day}, at commit {version}, on {where}.", ""]
     for command, output in outputs:
         lines += ["```console", f"$ python {command}", "```", ""]
-        lines += ["```text", output.rstrip("\n"), "```", ""]
+        text = output.strip("\n")
+        lines += [text, ""] if text.startswith("| ") else ["```text", text, "```", ""]
     return "\n".join([*lines, END])
 
 
@@ -92,7 +103,7 @@ def record(name: str) -> None:
         done = subprocess.run(
             [sys.executable, *shlex.split(command)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
-        if done.returncode:
+        if done.returncode > 1 or not done.stdout:  # 1: a goal was missed; the numbers stand
             raise SystemExit(f"{command} failed with exit status {done.returncode}")
         outputs.append((command, done.stdout))
     path = FOLDER / f"{name}.md"

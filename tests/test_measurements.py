@@ -15,7 +15,10 @@ PAGES = sorted(path for path in record.FOLDER.glob("*.md") if path.stem != "inde
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_page_has_one_block_with_date_machine_and_commands(path: Path) -> None:
     (recorded,) = record.BLOCK.findall(path.read_text(encoding="utf-8"))
-    assert re.search(r"Measured on \d{4}-\d\d-\d\d, at commit [0-9a-f]{7,}, on .+\.\n", recorded)
+    assert re.search(
+        r"Measured on \d{4}-\d\d-\d\d, at commit [0-9a-f]{7,}, on .+\.\n|Not measured yet\.",
+        recorded,
+    )
     commands = re.findall(r"^\$ python (.+)$", recorded, re.MULTILINE)
     assert [command.split(" --")[0] for command in commands] == [
         command.split(" --")[0] for command in record.COMMANDS[path.stem]
@@ -41,6 +44,8 @@ def test_a_block_is_replaced_and_the_text_around_it_stays() -> None:
     assert "Measured on 2026-01-02, at commit abcdef0, on a machine." in text
     assert "$ python x.py --n 3" in text
     assert "```text\n1 us\n```" in text
+    table = record.block([("x.py", "| a |\n| --- |\n")], "2026-01-02", "a machine", "abcdef0")
+    assert "\n| a |\n| --- |\n" in table
     with pytest.raises(ValueError, match="found 0"):
         record.replaced("# Title\n", new)
 
