@@ -48,6 +48,7 @@ class Recut:
 
     def __init__(self, source: Any, rng: Any) -> None:
         self.name, self.unique, self.repeated = source.name, source.unique, source.repeated
+        self.identical = source.identical
         self.source, self.rng = source, rng
 
     @property

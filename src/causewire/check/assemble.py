@@ -32,6 +32,7 @@ def describe(source: Source, found: Scan, limit: int) -> Report:
         judge(source, found.odd, limit),
         explain(source, found.found) if found.found else [],
         events=source.rows,
+        identical=source.identical,
         repeated=source.repeated,
         repeated_rows=source.repeated_rows(limit),
         limit=limit,
@@ -44,6 +45,7 @@ def assemble(
     violations: Sequence[Violation],
     *,
     events: int,
+    identical: int = 0,
     repeated: int = 0,
     repeated_rows: Sequence[BadRow] = (),
     limit: int,
@@ -54,7 +56,8 @@ def assemble(
         found: Counts of messages, processes, violations and undelivered copies.
         judged: What became of the rows that the kernel set aside.
         violations: The violations to show, explained.
-        events: How many rows there were.
+        events: How many rows there were; identical ones count once.
+        identical: How many rows were identical to others.
         repeated: How many rows sent a message again, and were left out of the scan.
         repeated_rows: The first of these rows.
         limit: How many bad rows to show.
@@ -70,6 +73,7 @@ def assemble(
         violations=found.violations,
         duplicates=judged.duplicates,
         undelivered=found.undelivered,
+        identical=identical,
         bad=bad,
         examples=list(violations),
         bad_rows=[*repeated_rows, *judged.rows][:limit],
@@ -87,6 +91,7 @@ def merged(reports: Iterable[Report], limit: int) -> Report:
         whole.violations += report.violations
         whole.duplicates += report.duplicates
         whole.undelivered += report.undelivered
+        whole.identical += report.identical
         whole.bad.update(report.bad)
         whole.examples += report.examples[: limit - len(whole.examples)]
         whole.bad_rows += report.bad_rows[: limit - len(whole.bad_rows)]

@@ -33,6 +33,7 @@ def check(
     *,
     examples: int = 10,
     memory: int = MEMORY,
+    strict: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
     """Check whether a trace is causally ordered.
@@ -44,6 +45,7 @@ def check(
         trace: A file or directory, a `Trace`, or events in any order.
         examples: How many violations to explain, and how many bad rows to describe.
         memory: Bytes of clocks to use at once.
+        strict: Refuse rows that are there twice, instead of taking them once.
         progress: Called with the number of rows done, from time to time.
 
     Returns:
@@ -59,7 +61,7 @@ def check(
     try:
         return _report(Stream(trace), examples, memory, progress)
     except (OrderError, ScatteredRunError):
-        return _report(Sorted(trace), examples, memory, progress)
+        return _report(Sorted(trace, strict=strict), examples, memory, progress)
 
 
 def _report(

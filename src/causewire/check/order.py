@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -39,13 +40,20 @@ class Sorted:
 
     unique = True
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, *, strict: bool = False) -> None:
+        """Read a whole trace; `strict` refuses rows that are there twice.
+
+        Raises:
+            TraceError: The trace cannot be read, has a cycle, or has two different rows
+                with the same `seq` in a process.
+        """
         self.name = trace.name
         loaded = load(trace)
-        self.rows = loaded.total
         self._runs, self._base = loaded.runs, loaded.base
-        self._table = table = loaded.rows
-        self._refuse_same_seq()
+        self._table = loaded.rows
+        self.identical = self._drop_identical(strict)
+        self.rows = loaded.total - self.identical
+        table = self._table
         sent, again = matches(
             table.kind,
             table.process,
@@ -110,13 +118,29 @@ class Sorted:
         seq, mid = int(table.seq[row]), int(table.mid[row])
         return BadRow(run, process, seq, process, mid, "sent a second time")
 
-    def _refuse_same_seq(self) -> None:
-        process, seq = self._table.process, self._table.seq
+    def _drop_identical(self, strict: bool) -> int:
+        """Keep one of rows that are identical (a log with at-least-once delivery has some)."""
+        table = self._table
+        process, seq = table.process, table.seq
         same = np.flatnonzero((process[1:] == process[:-1]) & (seq[1:] == seq[:-1]))
+        for row in same.tolist():
+            if strict or self._content(row) != self._content(row + 1):
+                run, name = self._name(int(process[row]))
+                what = f"process {name!r} of run {run!r} has two rows with seq {seq[row]}"
+                raise TraceError(self.name, None, what)
         if len(same):
-            run, name = self._name(int(process[same[0]]))
-            what = f"process {name!r} of run {run!r} has two rows with seq {seq[same[0]]}"
-            raise TraceError(self.name, None, what)
+            keep = np.ones(len(process), np.bool_)
+            keep[same + 1] = False
+            kept: list[Any] = [column[keep] for column in table[:-1]]
+            self._table = Rows._make([*kept, table.peers])
+        return len(same)
+
+    def _content(self, row: int) -> tuple[object, ...]:
+        """Return what a row says, its place and times aside."""
+        table = self._table
+        start = int(table.peers_start[row])
+        peers = table.peers[start : start + int(table.peers_count[row])].tolist()
+        return int(table.kind[row]), int(table.origin[row]), int(table.mid[row]), tuple(peers)
 
     def _cycle(self, sent: Longs, levels: Longs) -> str:
         """Find a cycle, and say it.

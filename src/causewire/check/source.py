@@ -28,6 +28,10 @@ class Source(Protocol):
         """How many rows the trace has; known once all chunks were taken."""
 
     @property
+    def identical(self) -> int:
+        """How many rows were identical to others, and were left out."""
+
+    @property
     def repeated(self) -> int:
         """How many rows send a message again, and were left out."""
 
@@ -42,6 +46,7 @@ class Stream:
     """The rows of a trace as they are stored, in bounded memory."""
 
     unique = False
+    identical = 0
     repeated = 0
 
     def __init__(self, trace: Trace) -> None:

@@ -51,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--master", metavar="URL", help="the Spark master: local[4], spark://host:7077, ...")
     add("--examples", type=int, default=10, metavar="N", help="violations to explain; default: 10")
+    add("--strict", action="store_true", help="refuse rows that are there twice")
     add("--json", action="store_true", help="print one JSON object")
 
 
@@ -99,6 +100,7 @@ def _check(args: argparse.Namespace) -> _Checked:
         report = check(
             found.trace,
             examples=args.examples,
+            strict=args.strict,
             progress=lambda rows: progress.done(rows, "events"),
         )
     return _Checked(report, inferred, found.refused, found.notes)
@@ -134,6 +136,7 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                         master=args.master,
                         examples=args.examples,
                         progress=progress.say,
+                        strict=args.strict,
                     )
                 )
             checked = check_foreign(
@@ -181,6 +184,8 @@ def _told(checked: _Checked, traces: list[str]) -> str:
         lines.append(f"NOT causally ordered: {count(report.violations, 'violation')}")
     if report.duplicates:
         lines.append(f"{count(report.duplicates, 'message was', 'messages were')} delivered twice")
+    if report.identical:
+        lines.append(f"{count(report.identical, 'row')} there twice, and taken once")
     if report.undelivered:
         lines.append(f"{count(report.undelivered, 'copy', 'copies')} undelivered")
     for reason, number in sorted(report.bad.items()):

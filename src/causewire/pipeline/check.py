@@ -28,7 +28,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,17 +68,29 @@ def check_paths(
     limits: Limits | None = None,
     progress: Progress | None = None,
     scratch: str | os.PathLike[str] | None = None,
+    strict: bool = False,
 ) -> Report:
-    """Check the trace in these files and directories; the same as `check.check`.
+    """Check the trace in these files and directories; the report is that of `check.check`.
 
-    `progress` is told what is being done. `scratch` is where long runs that have
-    to be sorted are kept meanwhile; on a cluster, every executor has to see it.
-    Raises `TraceError` if the trace cannot be read, is empty, or has a cycle, and
-    `PipelineError` if Spark fails.
+    Args:
+        paths: Files, directories, patterns and URLs that executors can read.
+        master: The Spark master; by default that of the session at hand, or this machine.
+        examples: How many violations to explain, and how many bad rows to describe.
+        limits: The sizes that decide how the work is shared out.
+        progress: Called with a line that says what is being done.
+        scratch: Where long runs that have to be sorted are kept meanwhile; on a cluster,
+            every executor has to see it.
+        strict: Refuse rows that are there twice, instead of taking them once.
+
+    Raises:
+        TraceError: The trace cannot be read, is empty, or has a cycle.
+        PipelineError: Spark failed.
     """
     files = _files(paths)  # before Spark starts, if there is something wrong with them
     with session(master) as spark:
-        work = _Work(spark, examples, limits or Limits(), progress or (lambda _: None), scratch)
+        work = _Work(
+            spark, examples, limits or Limits(), progress or (lambda _: None), scratch, strict
+        )
         table = _outcomes(work, files)
     report = report_of(table, examples)
     if report.events == 0:
@@ -120,6 +132,14 @@ def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:
         raise PipelineError(f"the check failed: {told}") from None
 
 
+class _LeftOut(NamedTuple):
+    """Rows of a run that were left out when it was sorted."""
+
+    identical: int = 0
+    repeated: int = 0
+    rows: Sequence[BadRow] = ()
+
+
 class _UnorderedError(Exception):
     """The rows have to be put in order."""
 
@@ -134,9 +154,10 @@ class _Work:
         limits: Limits,
         tell: Progress,
         scratch: str | os.PathLike[str] | None,
+        strict: bool = False,
     ) -> None:
         self._spark, self._examples, self._limits = spark, examples, limits
-        self._tell, self._scratch = tell, scratch
+        self._tell, self._scratch, self._strict = tell, scratch, strict
 
     def check(self, files: Sequence[str]) -> pa.Table:
         """The outcomes of all runs."""
@@ -173,9 +194,10 @@ class _Work:
         self,
         run: str,
         pieces: Sequence[Piece],
-        repeated: tuple[int, Sequence[BadRow]] | None = None,
+        left_out: _LeftOut | None = None,
     ) -> pa.Table:
-        """Check a long run; `repeated` are the sends that are known to be left out."""
+        """Check a long run; `left_out` is known if its rows were sorted."""
+        without = left_out or _LeftOut()
         self._tell(f"checking run {run!r}")
         try:
             report = check_large(
@@ -184,9 +206,10 @@ class _Work:
                 pieces,
                 examples=self._examples,
                 limits=self._limits,
-                unique=repeated is not None,
-                repeated=repeated[0] if repeated else 0,
-                repeated_rows=repeated[1] if repeated else (),
+                unique=left_out is not None,
+                identical=without.identical,
+                repeated=without.repeated,
+                repeated_rows=without.rows,
             )
         except Trouble as trouble:
             if trouble.what == ORDER:
@@ -203,7 +226,8 @@ class _Work:
         tables = []
         if len(large) < len(sizes):
             small = events.where(~events.run.isin(large)) if large else events
-            table = check_runs(small, examples=self._examples).toArrow().cast(OUTCOME)
+            checked = check_runs(small, examples=self._examples, strict=self._strict)
+            table = checked.toArrow().cast(OUTCOME)
             tables.append(_untroubled(table))
         tables += [self._sort_and_check(events, run) for run in large]
         return pa.concat_tables(tables) if tables else _table([])
@@ -213,14 +237,16 @@ class _Work:
         place = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
         try:
             self._tell(f"sorting run {run!r}")
-            mine = events.where(events.run == run)
+            every = events.where(events.run == run)
+            mine = every if self._strict else prepare.without_identical(every)
+            identical = 0 if self._strict else every.count() - mine.count()
             again = prepare.repeated_sends(mine).orderBy("process", "seq")
             many, first = again.count(), again.limit(self._examples).collect()
             ordered = prepare.ordered(prepare.without_repeated_sends(mine), place)
             prepare.write(ordered, place / "rows")
             rows = [BadRow(run, r.process, r.seq, r.origin, r.mid, SENT_TWICE) for r in first]
             pieces = layout([str(file) for file in trace_files(place / "rows")])
-            return self._long_run(run, pieces, (many, rows))
+            return self._long_run(run, pieces, _LeftOut(identical, many, rows))
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -270,7 +296,7 @@ def _without(pieces: Sequence[Piece], large: Iterable[str]) -> list[Piece]:
 # -- tables of events -------------------------------------------------------------------------
 
 
-def check_runs(events: DataFrame, *, examples: int = 10) -> DataFrame:
+def check_runs(events: DataFrame, *, examples: int = 10, strict: bool = False) -> DataFrame:
     """The outcome of each run of a table of events, as `OUTCOME`.
 
     Rows may be in any order. All rows of a run go to one task, and have to fit
@@ -279,16 +305,16 @@ def check_runs(events: DataFrame, *, examples: int = 10) -> DataFrame:
     columns = [name for name in (*COLUMNS, "lamport") if name in events.columns]
 
     def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (_check_arrived(run, trace, examples) for run, trace in arrived(batches))
+        rows = (_check_arrived(run, trace, examples, strict) for run, trace in arrived(batches))
         yield from rows_to_batches(rows, OUTCOME)
 
     sorted_by_run = events.select(columns).repartition("run").sortWithinPartitions("run")
     return sorted_by_run.mapInArrow(check, spark_of(OUTCOME))
 
 
-def _check_arrived(run: str, trace: Arrived, examples: int) -> dict[str, Any]:
+def _check_arrived(run: str, trace: Arrived, examples: int, strict: bool) -> dict[str, Any]:
     try:
-        source = Sorted(trace)
+        source = Sorted(trace, strict=strict)
     except TraceError as error:
         return failed(run, error)
     return judged(run, source, examples)

@@ -31,6 +31,7 @@ def check_large(
     limits: Limits | None = None,
     shape: Shape | None = None,
     unique: bool = False,
+    identical: int = 0,
     repeated: int = 0,
     repeated_rows: Sequence[BadRow] = (),
 ) -> Report:
@@ -44,6 +45,7 @@ def check_large(
         limits: The sizes that decide how the run is shared out.
         shape: How to share it out, instead of letting `limits` decide.
         unique: Whether it is known that no message is sent twice; then mids need not grow.
+        identical: How many rows were identical to others, and were left out.
         repeated: How many rows sent a message again, and were left out of the pieces.
         repeated_rows: The first of these rows.
 
@@ -83,6 +85,7 @@ def check_large(
         judged,
         violations,
         events=result.rows + repeated,
+        identical=identical,
         repeated=repeated,
         repeated_rows=repeated_rows,
         limit=examples,

@@ -54,7 +54,7 @@ _BAD_ROW = pa.struct(
     ]
 )
 
-_SUMS = ("events", "messages", "processes", "violations", "duplicates", "undelivered")
+_SUMS = ("events", "messages", "processes", "violations", "duplicates", "undelivered", "identical")
 
 OUTCOME = pa.schema(
     [

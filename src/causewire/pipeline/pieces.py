@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from ..check import BadRow, Chunk, Encoder, RunColumns
 from ..check.columns import COLUMNS, values_of
 from ..trace import Event, TraceError, trace_of
-from ..trace.parquet import opened, read_group
+from ..trace.parquet import opened, partitions_of, read_group
 from ..trace.reader import BATCH_ROWS, TraceBatch, accepted
 from ..trace.storage import locate, source_of
 
@@ -49,13 +49,16 @@ def layout(files: Sequence[str]) -> list[Piece]:
     for file in files:
         metadata = pq.read_metadata(source_of(locate(file)))
         paths = [metadata.schema.column(k).path for k in range(metadata.num_columns)]
-        column = paths.index("run")
+        column = paths.index("run") if "run" in paths else None
+        partition = partitions_of(locate(file)).get("run")
         row = 0
         for group in range(metadata.num_row_groups):
             about = metadata.row_group(group)
             if about.num_rows:
                 piece = Piece(file, group, row, position, about.num_rows, None)
-                runs = _bounds_of(about.column(column).statistics)
+                runs = {partition} if column is None and partition is not None else None
+                if column is not None:
+                    runs = _bounds_of(about.column(column).statistics)
                 if runs is None:
                     runs = set(runs_in(piece))
                 pieces.append(piece._replace(run=runs.pop() if len(runs) == 1 else None))
@@ -84,9 +87,8 @@ def batches_of(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[tupl
                     file.close()
                 name = piece.file
                 file = opened(locate(name))
-            present = [name for name in columns if name in file.schema_arrow.names]
             done = 0
-            for batch in read_group(file, locate(name), piece.group, present, BATCH_ROWS):
+            for batch in read_group(file, locate(name), piece.group, columns, BATCH_ROWS):
                 row = piece.row + done + 1
                 batch = accepted(batch, name, row)
                 yield piece.position + done, TraceBatch(name, row, batch)
@@ -122,6 +124,7 @@ class Region:
     """
 
     unique = False
+    identical = 0
     repeated = 0
 
     def __init__(self, run: str, pieces: Sequence[Piece], processes: Sequence[str] = ()) -> None:
@@ -155,6 +158,7 @@ class Region:
 class RunInMemory:
     """The rows of one run in memory, as a `Source` for the check."""
 
+    identical = 0
     repeated = 0
 
     def __init__(self, run: RunColumns, chunks: Sequence[Chunk], *, unique: bool = False) -> None:

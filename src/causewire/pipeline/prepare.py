@@ -43,6 +43,7 @@ __all__ = [
     "repeated_sends",
     "usable",
     "with_lamport",
+    "without_identical",
     "without_repeated_sends",
     "write",
 ]
@@ -91,6 +92,14 @@ def write(events: DataFrame, path: str | os.PathLike[str]) -> None:
         .write.option("parquet.block.size", 16 << 20)
         .parquet(str(path))
     )
+
+
+# -- rows that are there twice ---------------------------------------------------------------
+
+
+def without_identical(events: DataFrame) -> DataFrame:
+    """Return the rows, one of each that are identical but for their times and sizes."""
+    return events.dropDuplicates(["run", "process", "seq", "kind", "origin", "mid", "peers"])
 
 
 # -- messages that are sent twice ---------------------------------------------------------

@@ -71,6 +71,7 @@ class _Sends:
     """Some sends of a run, as a `Source` for those who look for them."""
 
     unique = True
+    identical = 0
     repeated = 0
     rows = 0
 

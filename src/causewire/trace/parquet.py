@@ -17,7 +17,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -32,6 +34,7 @@ __all__ = [
     "ParquetWriter",
     "opened",
     "parquet_schema",
+    "partitions_of",
     "read_group",
     "read_parquet",
 ]
@@ -47,6 +50,7 @@ _DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError, KeyError)
 
 _PEERS = "peers.list.element"
 _DICTIONARIES = [*(c.name for c in COLUMNS if c.type == "string"), _PEERS]
+_TEXTS = [c.name for c in COLUMNS if c.type == "string"]
 _DELTAS = {c.name: "DELTA_BINARY_PACKED" for c in COLUMNS if c.type.startswith("int")}
 
 
@@ -175,9 +179,8 @@ def read_parquet(path: Location, columns: Sequence[str], rows: int) -> Iterator[
     done = 0
     try:
         with opened(path) as file:
-            present = [name for name in columns if name in file.schema_arrow.names]
             for group in range(file.num_row_groups):
-                for batch in read_group(file, path, group, present, rows):
+                for batch in read_group(file, path, group, columns, rows):
                     yield batch
                     done += batch.num_rows
     except _DAMAGE as error:
@@ -194,22 +197,49 @@ def opened(path: Location, dictionaries: Sequence[str] = _DICTIONARIES) -> pq.Pa
 def read_group(
     file: pq.ParquetFile, path: Location, group: int, columns: Sequence[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """One row group.
+    """Yield the named columns of one row group.
 
-    Arrow reads lists of dictionary codes only from one row group at a time, and
+    Columns that the file lacks are taken from its path, if that names them (`run=x`), or
+    left out. Arrow reads lists of dictionary codes only from one row group at a time, and
     only if the group's dictionary did not overflow while it was written.
     """
+    present = [name for name in columns if name in file.schema_arrow.names]
+    constant = {
+        name: value
+        for name, value in partitions_of(path).items()
+        if name in columns and name not in present
+    }
     done = 0
     try:
-        for batch in file.iter_batches(rows, [group], columns, use_threads=False):
-            yield batch
+        for batch in file.iter_batches(rows, [group], present, use_threads=False):
+            yield _with(batch, constant, columns)
             done += batch.num_rows
     except pa.ArrowNotImplementedError:
         with opened(path, _DICTIONARIES[:-1]) as plain:
-            for batch in plain.iter_batches(rows, [group], columns, use_threads=False):
+            for batch in plain.iter_batches(rows, [group], present, use_threads=False):
                 skipped = min(done, batch.num_rows)
                 done -= skipped
-                yield batch.slice(skipped)
+                yield _with(batch.slice(skipped), constant, columns)
+
+
+def partitions_of(path: Location) -> dict[str, str]:
+    """Return the columns that a path names, as Hive and Spark write them: `run=x/part.parquet`."""
+    parts = (part.partition("=") for part in str(path).split("/")[:-1])
+    return {name: unquote(value) for name, mark, value in parts if mark and name in _TEXTS}
+
+
+def _with(
+    batch: pa.RecordBatch, constant: dict[str, str], columns: Sequence[str]
+) -> pa.RecordBatch:
+    """Return the batch with columns that have one value, in the order of the columns."""
+    if not constant:
+        return batch
+    arrays = {name: batch[name] for name in batch.schema.names}
+    zeros = pa.array(np.zeros(batch.num_rows, np.int32))
+    for name, value in constant.items():
+        arrays[name] = pa.DictionaryArray.from_arrays(zeros, pa.array([value], pa.string()))
+    names = [name for name in columns if name in arrays]
+    return pa.record_batch([arrays[name] for name in names], names=names)
 
 
 def parquet_schema(path: Location) -> pa.Schema:

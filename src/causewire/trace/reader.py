@@ -177,11 +177,14 @@ def check_schema(path: Location, schema: pa.Schema) -> None:
     """Raise `TraceError` if a column is missing or has a type that cannot be converted."""
     import pyarrow.types as t
 
+    from .parquet import partitions_of
+
     def text(a: pa.DataType) -> bool:
         a = a.value_type if t.is_dictionary(a) else a
         return bool(t.is_string(a) or t.is_large_string(a) or t.is_string_view(a))
 
-    missing = [c.name for c in COLUMNS if not c.may_be_missing and c.name not in schema.names]
+    named = {*schema.names, *partitions_of(path)}
+    missing = [c.name for c in COLUMNS if not c.may_be_missing and c.name not in named]
     if missing:
         have = ", ".join(schema.names[:8]) + (", …" if len(schema.names) > 8 else "")
         raise TraceError(path, None, f"no column {', '.join(missing)} (it has {have})")
@@ -194,7 +197,7 @@ def check_schema(path: Location, schema: pa.Schema) -> None:
         elif column.type == "list<string>":
             fine = (t.is_list(found) or t.is_large_list(found)) and text(found.value_type)
         else:
-            fine = t.is_integer(found)
+            fine = t.is_integer(found) or (column.name == "time_ns" and t.is_timestamp(found))
         if not fine and not (t.is_null(found) and not column.required):
             raise TraceError(path, None, f"column {column.name} is {found}, not {column.type}")
 
@@ -259,6 +262,8 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         values = _cast(array.values, wanted.value_type)
         mask = array.is_null() if array.null_count else None
         return pa.ListArray.from_arrays(array.offsets, values, mask=mask)
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.timestamp("ns"))
     return array.cast(wanted)
 
 

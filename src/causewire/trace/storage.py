@@ -37,6 +37,7 @@ __all__ = [
     "RemotePath",
     "absolute",
     "expand",
+    "forget_stores",
     "is_url",
     "locate",
     "open_binary",
@@ -235,6 +236,12 @@ def _s3_options() -> dict[str, Any]:
     return options
 
 
+def forget_stores() -> None:
+    """Open stores anew, with the settings that the environment has now."""
+    _s3.cache_clear()
+    _other.cache_clear()
+
+
 @lru_cache
 def _other(authority: str) -> pyarrow.fs.FileSystem:
     import pyarrow as pa
@@ -271,7 +278,10 @@ def open_binary(location: Location) -> IO[bytes]:
     if start == _ZSTD:
         import pyarrow as pa
 
-        return cast(IO[bytes], pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+        stream: Any = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+        return cast(IO[bytes], io.BufferedReader(stream))
+    if isinstance(location, RemotePath) and not isinstance(file, io.BytesIO):
+        return cast(IO[bytes], io.BufferedReader(cast(Any, file)))
     return file
 
 

@@ -43,7 +43,7 @@ class Ingested:
         return refused.select("file", "row", "reason", "text")
 
     def notes(self) -> Counter[str]:
-        """Count what a report should say about the data, beside what was found in it."""
+        """Count what a report should say about the data, in addition to what was found in it."""
         rows = self.rows.where(f"startswith(reason, '{NOTE}')").select("row", "reason").collect()
         notes: Counter[str] = Counter()
         for row in rows:

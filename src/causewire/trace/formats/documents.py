@@ -10,7 +10,7 @@ __all__ = ["documents", "first_of", "items"]
 
 
 def documents(data: bytes) -> Iterator[Any]:
-    """Yield the documents of a file, and as bytes each line that is none."""
+    """Yield the documents of a file, and each line that is not JSON, as bytes."""
     try:
         yield json.loads(data)
         return

@@ -117,7 +117,7 @@ def _detect_value(value: Any) -> str:
 
 
 def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
-    """Yield the spans of one file, and what is none."""
+    """Yield the spans of one file, and what it refuses."""
     try:
         data = read_bytes(locate(file))
     except (OSError, EOFError) as error:
