@@ -206,7 +206,7 @@ def _encode(
 class Encoder:
     """Turns record batches into chunks, run by run.
 
-    Rows of a run must be together; `ended` is told when they were not.
+    The rows of a run must be consecutive; `ended` reports a run whose rows are not.
     """
 
     def __init__(self) -> None:

@@ -333,7 +333,7 @@ class Kernel:
 
 
 def padded(lanes: int) -> int:
-    """So many lanes, and as many more as make whole vectors."""
+    """Return the number of lanes, rounded up to whole vectors."""
     return -(-lanes // _LANES) * _LANES
 
 

@@ -6,7 +6,7 @@ not in order. Then the trace is read into memory (about 60 bytes a row, and as
 much again while it is sorted) and put in the order of its Lamport times.
 
 A Lamport column is usable if it grows along each process and from each send to
-its deliveries; if a single row says otherwise, or has none, all get new ones:
+its deliveries. If a single row contradicts this, or lacks a value, all rows get new ones:
 the length of the longest chain of rows that leads to a row (Kahn's algorithm,
 along processes and messages). Only a cycle prevents that, and a trace with a
 cycle describes nothing that can have happened: it is refused, and the cycle

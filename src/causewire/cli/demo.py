@@ -43,7 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("--out", default="causewire-demo", metavar="DIR", help="default: %(default)s")
-    add("--protocol", default="csps", metavar="P", help="beside fifo; default: %(default)s")
+    add(
+        "--protocol",
+        default="csps",
+        metavar="P",
+        help="the causal protocol to compare with fifo; default: %(default)s",
+    )
     add("--conversations", type=int, default=20, metavar="N", help="that each of the five opens")
     add("--loss", type=float, default=0.05, metavar="p", help="of datagrams; default: %(default)s")
     add("--seed", type=int, default=1, metavar="S", help="of what is said, and of the network")

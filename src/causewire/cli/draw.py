@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=300,
         metavar="N",
-        help="draw so many rows at most; default: 300",
+        help="the most rows to draw; default: 300",
     )
     add("--no-control", action="store_true", help="leave out acks and permits")
     add("-o", "--output", metavar="OUT.svg", help="where to write; - is standard output")

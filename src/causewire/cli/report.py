@@ -74,7 +74,7 @@ def _trace(path: Path, args: argparse.Namespace) -> int:
     from ..check import check
     from ..report.checks import report_check
 
-    beside = path / "report" if path.is_dir() else path.with_name(f"{path.stem}-report")
+    default = path / "report" if path.is_dir() else path.with_name(f"{path.stem}-report")
     trace = open_trace(path)
     rows: list[dict[str, Any]] = []
     if args.master is None:
@@ -86,7 +86,7 @@ def _trace(path: Path, args: argparse.Namespace) -> int:
             )
     else:
         found, rows = _on_spark(path, args)
-    told = report_check(trace, found, Path(args.out) if args.out else beside, rows)
+    told = report_check(trace, found, Path(args.out) if args.out else default, rows)
     if args.json:
         print_json({**told._asdict(), "page": str(told.page)})
     else:

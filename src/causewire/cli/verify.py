@@ -148,7 +148,7 @@ def peak_bytes() -> int:
     return max(resource.getrusage(kind).ru_maxrss for kind in kinds) * scale
 
 
-# -- what came of it --------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------
 
 
 def _as_json(

@@ -3,7 +3,7 @@
 Almeida's Algorithm 1 (unicast) and Algorithm 3 (multicast) in one endpoint.
 The rule (Definition 4.3): *a process network-sends a message when all messages
 that happened before it, sent by any process that sent messages to it, have been
-delivered*. What that means for each part, beside what `hybrid` says:
+delivered*. What that means for each part, in addition to `hybrid`:
 
     release     Messages leave in the order in which they were causal-sent. One
                 leaves when no permit is missing that was missing when it was
@@ -91,7 +91,7 @@ class Departure:
     __slots__ = ("end", "ends", "mid", "multicast", "peers")
 
     acked = -1
-    """Unlike that of a single receiver, never enough: who slides has to look closer."""
+    """A sentinel below every message number; it forces the slow path in `_slide`."""
 
     def __init__(
         self, mid: int, peers: list[HybridPeer], multicast: bool, ends: dict[HybridPeer, int]
@@ -244,7 +244,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         self._entered += len(peers)
         alone = not self._unacked
         if alone:
-            peers[0].granted = self._oldest  # so it bears no flag
+            peers[0].granted = self._oldest  # so it carries no flag
         if len(peers) < self.many:
             self._unacked += peers
             return

@@ -1,7 +1,7 @@
 """Cykas, "can you keep a secret?" (Tong, Liittschwager, Kuper), and two broken kin.
 
 **What it guarantees.** Causal delivery of unicasts over a reliable network that
-may delay and reorder. Every message is delivered the moment it arrives, and bears
+may delay and reorder. Every message is delivered the moment it arrives, and carries
 no metadata. Like MF it holds messages at the sender, but it lets a message leave
 while others are on their way to other processes: such an *eager* message binds its
 receiver to secrecy until the sender says YCT, "you can tell".
@@ -361,7 +361,7 @@ class CykasAsPrinted(Cykas):
 
 
 class CykasSecretSends(Cykas):
-    """The variant of section 2.3, not safe: secrets may be told to who told the last.
+    """The variant of section 2.3, which is not safe: it sends to the last eager sender.
 
     In secret mode a message may leave for the sender of the eager message that was
     delivered last, who knows that secret. But not the other secrets: a message that

@@ -38,7 +38,7 @@ the redundant facts in them.
 **The procedures (4.3)** and where they are:
 
     SND(1)      `send`
-    SND(2-5)    `_post`. What the destinations are told and what stays here is
+    SND(2-5)    `_post`. What the destinations get and what stays here is
                 computed together (third note of 4.5); a unicast takes LOG along.
     RCV(1)      `_needs`, the Delivery Condition
     RCV(2)      `_settle`, once `_absorb` is done
@@ -290,7 +290,7 @@ class Ks(Endpoint):
 
     def _post(self, mid: int, to: Dests, payload: Any) -> None:
         """SND(2-5). Of the facts that this message takes over, each destination
-        is told those about itself, nobody the others, and none is kept here."""
+        gets those about itself; the others go nowhere, and none is kept here."""
         dests = NOBODY if self._broadcast else to
         log = self.log
         kept = {origin: _without(row, dests) for origin, row in log}

@@ -86,7 +86,7 @@ _new = tuple.__new__
 
 
 class MfMessage(NumberedMessage):
-    """Message `mid` of its sender, who has none with a lower number on its way
+    """Message `mid` of its sender; no message with a lower number is on its way
     (or, on FIFO channels, none that could be overtaken)."""
 
     __slots__ = ()

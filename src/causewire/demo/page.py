@@ -74,7 +74,7 @@ def write_page(
 ) -> Told | None:
     """Write index.html and its figures, and return the violation that it shows, if any."""
     heading, *body = comparison(runs)
-    sections = [paragraph(introduction(network)), section("What came of it")]
+    sections = [paragraph(introduction(network)), section("The result")]
     sections += [html_table(heading, body), paragraph(PRICE)]
     sections.append(paragraph(f"Checked {checked_by}.", "small"))
     story = None

@@ -5,8 +5,8 @@
     outcomes = check_runs(events)                           # the same, of a table of events
     violations(outcomes)                                    # a table of violations
 
-Events are not shuffled where that can be avoided: tasks are told which pieces of
-which Parquet files are theirs, read the columns that the kernel needs, and
+Events are not shuffled where that can be avoided: tasks get a list of pieces of
+Parquet files, read the columns that the kernel needs, and
 return what they found. So the files have to be where the executors can read
 them, under the same names. The shape of the data decides who gets what:
 
@@ -268,7 +268,7 @@ def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 
 def _large(pieces: Sequence[Piece], limit: int) -> dict[str, list[Piece]]:
-    """Long runs and where they are: pieces of their own, and those beside them.
+    """Long runs and where they are: pieces of their own, and adjacent ones.
 
     A run that shares a piece with others may have its first rows there, or its
     last.
@@ -281,8 +281,8 @@ def _large(pieces: Sequence[Piece], limit: int) -> dict[str, list[Piece]]:
     for run, many in rows.items():
         if many >= limit:
             mine = [k for k, piece in enumerate(pieces) if piece.run == run]
-            beside = {mine[0] - 1, mine[-1] + 1} & set(range(len(pieces)))
-            mixed = [k for k in beside if pieces[k].run is None and run in runs_in(pieces[k])]
+            adjacent = {mine[0] - 1, mine[-1] + 1} & set(range(len(pieces)))
+            mixed = [k for k in adjacent if pieces[k].run is None and run in runs_in(pieces[k])]
             result[run] = [pieces[k] for k in sorted({*mine, *mixed})]
     return result
 

@@ -11,13 +11,13 @@ until it is their turn:
 
 A row that comes when a later one of its process is gone is too late: it is
 counted, and takes no part. A delivery whose send has not come by its time goes
-without it, and both are counted. (So where rows were too late, something may look
-like a violation, or like an undelivered message, that is none: `causewire check`
-has the last word when the trace is complete.) When nothing comes any more,
+without it, and both are counted. (So where rows were too late, something may be
+reported as a violation, or as an undelivered message, although it is not: `causewire
+check` gives the definite answer when the trace is complete.) When nothing comes any more,
 `advance` with `ended` lets everything go.
 
 What has gone is checked by the kernel, which keeps only what is in flight; and
-measured, window by window of `time_ns`. A window is told once, when the watermark
+measured, window by window of `time_ns`. A window is reported once, when the watermark
 has passed it and nothing waits for it. A row that comes after that is checked,
 but measured no more, and counted.
 """
@@ -43,7 +43,7 @@ from ..trace import DELIVER, SEND, Event
 __all__ = ["LateRow", "LiveRun", "LiveViolation", "LiveWindow"]
 
 _FOUND = 4096
-"""Violations that are told of one batch, at most; all are counted."""
+"""The most violations that are reported for one batch; all are counted."""
 
 NO_SEND = "its send did not come in time, or it was delivered before"
 TOO_LATE = "came after rows that follow it"

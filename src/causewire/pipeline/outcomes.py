@@ -68,8 +68,8 @@ OUTCOME = pa.schema(
     ]
 )
 """A run as a row. `position` is that of its first row, for the order of runs.
-`trouble` is why it could not be checked: `order`, or `error`, which is told in
-`detail` as file, row and reason."""
+`trouble` is why it could not be checked: `order`, or `error`, which `detail`
+describes by file, row and reason."""
 
 ORDER, ERROR = "order", "error"
 
@@ -121,7 +121,7 @@ def detail_of(error: TraceError) -> str:
 
 
 def error_of(detail: str) -> TraceError:
-    """What was told in `detail`."""
+    """Return the file, row and reason that `detail` contains."""
     file, row, why = detail.split("\n", 2)
     return TraceError(file, int(row) if row else None, why)
 

@@ -2,7 +2,7 @@
 
 A piece is a row group of a Parquet file. Where it begins in the trace, and
 mostly also which runs it has, is known from the footers of the files; nothing
-is read to plan with it. A task that is told its pieces reads the columns that it
+is read to plan with it. A task gets a list of pieces and reads the columns that it
 needs from the files themselves: events do not pass through Spark.
 
 Runs end inside of pieces. So for small runs a task takes what *begins* in its

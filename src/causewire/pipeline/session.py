@@ -3,7 +3,7 @@
     with session("local[2]") as spark:
         ...
 
-What a session of ours has, wherever it runs:
+Settings of every session, wherever it runs:
 
     time zone   UTC, so that no result depends on the machine
     Arrow       batches of 65,536 rows, and Python workers behind unix domain
@@ -288,8 +288,8 @@ def _digest(package: Path, parts: tuple[str, ...] = ()) -> str:
 def _ship(spark: SparkSession, master: str, place: Path) -> None:
     """Give the package to executors that lack it, or have other code.
 
-    Where it is installed it stays as it is: Numba keeps what it compiled only
-    beside installed modules.
+    Where it is installed it stays as it is: Numba stores compiled code only
+    next to installed modules.
     """
     if master.startswith("local"):
         return

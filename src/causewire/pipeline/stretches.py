@@ -1,4 +1,4 @@
-"""A long run in stretches, side by side: the third way beside those of `parts.py`.
+"""A long run checked in stretches of time, in parallel; `parts.py` divides by origins.
 
 Each task reads the rows of a stretch, and goes on until what was sent in it has arrived
 (`check/stretches.py`). So hardly a row is read twice, and nothing is done twice; where

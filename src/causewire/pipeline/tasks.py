@@ -1,4 +1,4 @@
-"""Work for executors that is told to them, not sent through a shuffle.
+"""Work for executors that travels as task arguments, not through a shuffle.
 
     ask(spark, works, job)
 

@@ -1,7 +1,7 @@
 """Verification on executors: programs have nothing to do with one another.
 
-A unit is a value, and so is what comes of it; each is a task. What a search needs
-beside it, its tables, an executor makes for itself and keeps for the next task.
+A unit is a value, and so is its result; each unit is a task. The tables that a search
+needs are made by the executor, which keeps them for the next task.
 """
 
 from __future__ import annotations

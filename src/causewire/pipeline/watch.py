@@ -15,8 +15,8 @@ Each batch is written to a place of its own, `batch=N`, and written over if it i
 done again; what it reads and what it knew before is in the checkpoint. So after
 a crash each row is in the tables once.
 
-A run that has not been heard of for a while counts as ended: what still waits is
-let go, and its last windows are told.
+A run that has not been heard of for a while counts as ended: rows that still wait
+are processed, and its last windows are reported.
 """
 
 from __future__ import annotations

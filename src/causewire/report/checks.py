@@ -1,6 +1,6 @@
 """The report of a check: is the trace causally ordered, and if not, why, in pictures.
 
-Each violation that the check explained is told in words and drawn: the messages
+Each violation that the check explained is described and drawn: the messages
 of its chain, and what happened around them.
 """
 

@@ -153,7 +153,7 @@ _OUR_NAMES = {
 def _repaired(protocol: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Our name for a protocol as the papers' cases have it, and our options.
 
-    `early` (ERRATA 1.5) is no option of ours: early permits are always remembered.
+    `early` (ERRATA 1.5) is not an option here: early permits are always remembered.
     The three schemes of positive acknowledgement are three protocols here.
     """
     name = _OUR_NAMES.get(protocol, protocol)

@@ -4,7 +4,7 @@ A forgery is certain: given what the process has sent so far, no run of correct
 peers can bring that packet to it, from that source, now. So these are left out:
 
 *   what is merely unlikely, such as a message with a very high number (its sender
-    may have sent so many), or a permit for one that has not arrived (permits may
+    may have sent that many), or a permit for one that has not arrived (permits may
     overtake their messages);
 *   what a process need not remember to be able to tell, such as a second ack for
     a message acknowledged long ago.

@@ -1,4 +1,4 @@
-"""A network in memory that joins endpoints, and does what it is told.
+"""A network in memory that joins endpoints, under the control of a test.
 
 Nothing happens by itself and nothing is random: a packet arrives when the test
 says so, and the test may lose it, copy it, or bring it back long after. What the

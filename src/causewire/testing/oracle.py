@@ -1,6 +1,6 @@
 """Judges a run from the definition of happened-before, and from nothing else.
 
-The oracle is told of every causal send and every delivery, in the order in which
+The oracle observes every causal send and every delivery, in the order in which
 they happen, and knows nothing of packets, acks, clocks or protocols: it shares no
 code with what it judges. The definition (Almeida, section 4.1) is over messages:
 
@@ -115,7 +115,7 @@ class Oracle:
         twin._got = self._got.copy()
         return twin
 
-    # -- what it is told ------------------------------------------------------
+    # -- what it observes -----------------------------------------------------
 
     def sent(
         self, process: str, mid: int, to: Iterable[str], payload: Any = None, name: str = ""

@@ -270,7 +270,7 @@ class Outcome:
 
 
 def payload_of(name: str) -> str | None:
-    """The payload of the message of that name: some have none at all."""
+    """Return the payload of the message of that name; some messages have no payload."""
     return None if name.isupper() else name
 
 

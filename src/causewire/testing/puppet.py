@@ -21,7 +21,7 @@ __all__ = ["Puppet"]
 
 
 class Puppet:
-    """A node, and what it is told; the settings are the first argument, as JSON."""
+    """A node that obeys commands; the settings are the first argument, as JSON."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.node = Node(
@@ -76,5 +76,5 @@ class Puppet:
             pass
 
     def last_words(self) -> dict[str, Any]:
-        """What the answer to `stop` has beside `drained`."""
+        """Return what the answer to `stop` contains in addition to `drained`."""
         return {}

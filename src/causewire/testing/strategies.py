@@ -156,7 +156,7 @@ def outcomes(
     max_messages: int = 12,
     protocol_options: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """How a run went: of any workload, on any network that the protocol must bear."""
+    """Outcomes of runs: of any workload, on any network that the protocol must tolerate."""
     about = promised(protocol, protocol_options)
     network = draw(profiles(about)) if profile is None else PROFILES[profile]
     workload = draw(workloads(about, max_processes=max_processes, max_messages=max_messages))

@@ -70,7 +70,7 @@ class Trace(ABC):
 
         Strings come dictionary-encoded, numbers as int64, `peers` as lists of
         dictionary-encoded strings. `time_ns`, `lamport` and the sizes are
-        absent if the file has none.
+        absent if the file lacks the column.
         """
 
 

@@ -55,7 +55,7 @@ DELIVER = "deliver"
 
 
 class TraceError(CausewireError):
-    """A trace that cannot be read, or makes no sense, in one line.
+    """A trace that cannot be read, or is inconsistent; the message is one line.
 
     `row` counts from 1 within the file (a line, for text), or is None where the
     trouble is not in one row.
@@ -100,8 +100,8 @@ class Event(NamedTuple):
 class Column(NamedTuple):
     """One column: its name, its Arrow type, and what a row may leave out.
 
-    `required` columns must be there and have a value in every row; the others
-    may have none. `origin`, `mid` and `peers` must be there, and have values in
+    `required` columns must be there and have a value in every row; in the others
+    a value may be missing. `origin`, `mid` and `peers` must be there, and have values in
     the rows that are about a message. The rest may be missing altogether.
     """
 

@@ -17,7 +17,7 @@ many messages, a departure in `csps`.
 What lies between two nodes is modelled as the transport provides it. The messages from
 one process to another are a chain: they arrive once each and in order, but cut into
 runs at any place, since datagrams are filled anew (a run never mixes messages with and
-without the permit flag). Acks and permits are values that the transport sends beside
+without the permit flag). Acks and permits are values that the transport sends outside
 the chain, so they arrive at any time and in any order.
 """
 

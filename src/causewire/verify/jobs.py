@@ -1,6 +1,6 @@
 """Many units: over the cores of the machine, and on from where one has stopped.
 
-A check is a list of units. They are dealt out to so many processes, one by one and in
+A check is a list of units. They are given to worker processes, one by one and in
 order, since neighbours share most of their tables; what comes back is summed up.
 With a checkpoint, each result is written down as it comes, and a check that is started
 again with the same file leaves out what is there. A unit that was under way when a
@@ -169,8 +169,8 @@ def run_units(
 ) -> Summary:
     """Check all units; without `keep_going` stop at the first that has a violation.
 
-    They are checked by so many processes of this machine, all cores if nothing is
-    said, or by whatever `elsewhere` is.
+    They are checked by `workers` processes of this machine, by default one for each core,
+    or by `elsewhere`.
     """
     start = time.perf_counter()
     summary = Summary(units=len(units))

@@ -57,7 +57,7 @@ class Lasso:
         self.cycle = cycle
 
     def run(self, times: int = 1) -> Counterexample:
-        """The stem and the cycle, so many times, as a run like any other."""
+        """Return a run of the stem and `times` repetitions of the cycle."""
         turns = self.stem + times * self.cycle
         program, steps = self.system.program(turns), self.system.steps(turns)
         return Counterexample(self.system.setup, program, steps, "starvation")
@@ -77,7 +77,7 @@ class Lasso:
         ]
 
     def _waits(self, steps: int) -> str:
-        """What the victim's oldest held message waits for after so many steps."""
+        """Return what the victim's oldest held message waits for after a number of steps."""
         held = _held(self.system.replay([*self.stem, *self.cycle][:steps]))
         if not held:
             return ""

@@ -4,8 +4,8 @@ Breadth first finds shortest counterexamples; depth first keeps few states waiti
 (it takes the newest states first, a handful at a time, through the same loop);
 random walks get deep where the whole is out of reach.
 
-What has been seen is a set of integers. A search that is to tell how it got
-somewhere goes breadth first with the predecessor of each state beside it.
+What has been seen is a set of integers. A search that has to report the path to
+a state goes breadth first and keeps the predecessor of each state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of runs: the settings of each run beside what came of it."""
+"""The table of runs: the settings of each run, and its results."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def read_protobuf(file: str, data: bytes) -> Iterator[Span | Refused]:
 
 
 def _frames(data: bytes) -> list[bytes]:
-    """Split messages that have their lengths before them; one message has none."""
+    """Split messages that are preceded by their lengths; a single message is not."""
     frames, at = [], 0
     while at + 4 <= len(data):
         (size,) = struct.unpack_from(">I", data, at)

@@ -1,8 +1,8 @@
 r"""ShiViz and GoVector logs: text, in which a regular expression finds the events.
 
-What the expression may have, and how messages are found, is told in
-`trace/shiviz.py`, which reads a log that is right as a whole. Here each event
-stands for itself: one that makes no sense goes to the quarantine, and with it
+The groups of the expression, and how messages are found, are described in
+`trace/shiviz.py`, which reads a correct log as a whole. Here each event
+stands for itself: an inconsistent one goes to the quarantine, and with it
 those that build on it: later events of its host, and events whose clocks know
 it. So do lines that belong to no event, unless they are blank.
 

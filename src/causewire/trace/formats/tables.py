@@ -101,7 +101,7 @@ def _number(value: Any) -> Any:
 def mapped(
     rows: Iterable[Mapping[str, Any] | Refused], apply: Mapper, file: str, first: int = 1
 ) -> Iterator[Row | Refused]:
-    """The rows of a table as events, and those that are none."""
+    """Yield the rows of a table as events, or as refused rows."""
     for number, row in enumerate(rows, first):
         if isinstance(row, Refused):
             yield row

@@ -129,7 +129,7 @@ def _checked(batch: pa.RecordBatch, file: str, row: int) -> Iterator[pa.RecordBa
 def parquet_rows(
     batch: pa.RecordBatch, file: str, first: int
 ) -> Iterator[dict[str, Any] | Refused]:
-    """The rows of a batch as objects; one with text that is none is refused."""
+    """Yield the rows of a batch as objects; a row with text that is not UTF-8 is refused."""
     try:
         yield from batch.to_pylist()
     except ValueError:
