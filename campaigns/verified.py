@@ -26,7 +26,6 @@ from typing import Any
 UNICAST = ("mf", "cykas", "csps", "sps", "rst", "ks")
 PERMITS = ("csps", "sps")
 RUNS_DRIVEN = ("csps", "csps-departures", "sps")
-FIFO_PROPERTIES = "--property 'FIFO order' --property duplicate --property undelivered"
 EXAMPLE_3 = "--program '0>1+2; 1>@1 2; 2>1'"
 EXAMPLE_4 = "--processes 4 --program '0>1+2+3; 1>@1 2+3; 2>@1 3; 3>'"
 PROGRAMS = "--program mf-first --program mf-second --program mf-third"
@@ -51,7 +50,6 @@ RUNS: list[tuple[tuple[str, ...], str]] = [
     (RUNS_DRIVEN, "--driver runs --messages 3,2,1"),
     (RUNS_DRIVEN, "--driver runs --kind multicast --messages 2,1,0"),
     (RUNS_DRIVEN, "--driver runs --program '0>1,2,1; 1>2,0,2; 2>0,1,0'"),
-    (("fifo",), f"--driver runs --messages 2 {FIFO_PROPERTIES}"),
     (("bss", "newtop", "pak", "pak-credit", "pak-nak"), "--messages 2"),
     (("cykas", "mf", "csps", "sps"), "--starvation"),
     (("cykas",), "--starvation --senders 1"),
