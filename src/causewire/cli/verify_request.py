@@ -107,6 +107,21 @@ def add_network_arguments(parser: argparse.ArgumentParser) -> None:
         help="up to N calls of retransmit at any moment",
     )
     add(
+        "--forgets",
+        type=int,
+        default=0,
+        metavar="N",
+        help="up to N times a process forgets another one, at any moment",
+    )
+    add(
+        "--frozen",
+        type=int,
+        action="append",
+        default=[],
+        metavar="K",
+        help="process K receives nothing; the others must not be delayed; may be repeated",
+    )
+    add(
         "--rounds",
         type=int,
         metavar="N",
@@ -231,11 +246,12 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
 def _asked(args: argparse.Namespace) -> bool:
     """Whether anything was said of programs or network; if not, a mutant has its own."""
     names = "program driver processes messages kind network loss duplication ticks rounds"
-    return any(getattr(args, name) not in (None, 0) for name in names.split())
+    names += " forgets frozen"
+    return any(getattr(args, name) not in (None, 0, []) for name in names.split())
 
 
 def _network(args: argparse.Namespace, protocol: Protocol) -> NetworkModel:
-    for name in ("loss", "duplication", "ticks", "rounds"):
+    for name in ("loss", "duplication", "ticks", "rounds", "forgets"):
         value = getattr(args, name)
         if value is not None and value < 0:
             raise CommandError(f"--{name} must be from 0 upward, not {value}")
@@ -249,6 +265,8 @@ def _network(args: argparse.Namespace, protocol: Protocol) -> NetworkModel:
         duplicates=args.duplication,
         ticks=args.ticks,
         rounds=rounds,
+        forgets=args.forgets,
+        frozen=tuple(sorted(set(args.frozen))),
     )
 
 

@@ -26,11 +26,21 @@ shows with one operation whether it is worth while to go on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from .event import PUMP, SEND, ExecutedEvent, Local, Outcome, Script, trimmed, unasked_events
+from .event import (
+    FORGETS,
+    PUMP,
+    SEND,
+    ExecutedEvent,
+    Local,
+    Outcome,
+    Script,
+    trimmed,
+    unasked_events,
+)
 from .ghost import HERE, ONWARD, Ghost, Marked, Tag, tags_in, untainted
 from .post import Inbox, Post
 from .programs import Sends
@@ -96,6 +106,7 @@ class Actor:
         self.merge_reactions = merge_reactions
         self.names = post.setup.names
         self.unasked = unasked_events(post.setup)
+        self.frozen = index in post.setup.network.frozen
         self.numbers = {name: k for k, name in enumerate(self.names)}
         self.locals: list[Local] = []
         self.hot: list[bool] = []
@@ -112,12 +123,12 @@ class Actor:
         """By message: its copies, as bits (one to oneself never leaves, and stays known)."""
         start = post.setup.endpoint(index)
         none = (0,) * len(self.names)
-        local = self._number(Local(start, len(sends), none, ghost.initial))
+        local = self.number(Local(start, len(sends), none, ghost.initial))
         self.initial = self.station(local, post.empty)
 
     # -- local states ---------------------------------------------------------
 
-    def _number(self, local: Local) -> int:
+    def number(self, local: Local) -> int:
         if not local.left:
             local = local._replace(ghost=self.ghost.silent(local.ghost))
         key = self.key(local)
@@ -137,7 +148,7 @@ class Actor:
         value = local.endpoint.value()
         if self.forget and local.touched:
             value = untainted(value, partial(self._is_dead, local))
-        return (value, local.left, local.got, local.ghost, local.out)
+        return (value, local.left, local.got, local.ghost, local.out, local.known)
 
     def _is_dead(self, local: Local, tag: Tag) -> bool:
         if tag.sender == self.index:
@@ -253,7 +264,7 @@ class Actor:
             yield from self._of_event(local, packet, rest, FREE)
             if network.duplicates:
                 yield from self._of_event(local, packet, inbox, REPEAT)
-            if network.loss:
+            if network.loss and not self.frozen:
                 yield Move(packet, (), LOSS, self.station(local, rest), (), False, None)
 
     def _of_event(self, local: int, event: int, inbox: Inbox, cost: int) -> Iterator[Move]:
@@ -265,8 +276,13 @@ class Actor:
 
         Left out are outcomes that are two moves in a row, and events that do nothing.
         """
+        known = self.locals[local].known
+        if known >> self.index & 1 or (event >= 0 and self.frozen):
+            return []
+        if event <= FORGETS and (FORGETS - event == self.index or known >> FORGETS - event & 1):
+            return []
         outcomes = self.outcomes(local, event)
-        if event == SEND:
+        if event == SEND or event <= FORGETS:
             return list(outcomes)
         if event == PUMP:
             return [each for each in outcomes if each.violation or each.local != local or each.sent]
@@ -305,12 +321,26 @@ class Actor:
 
     # -- the end --------------------------------------------------------------
 
-    def unfinished(self, station: int, expected: int) -> list[str]:
-        """Return the properties that are violated here if nothing more happens."""
+    def unfinished(self, station: int, expected: Sequence[int], gone: int) -> list[str]:
+        """Return the properties that are violated here if nothing more happens.
+
+        Args:
+            station: Where the process is.
+            expected: For each sender, the messages that it sends here, as bits.
+            gone: Processes that are forgotten or frozen, as bits: nothing is expected of
+                them, and nothing from them.
+        """
+        if gone >> self.index & 1:
+            return []
         state = self.local(station)
+        lacking = [
+            messages & ~got
+            for k, (messages, got) in enumerate(zip(expected, state.got, strict=True))
+            if not gone >> k & 1
+        ]
         wrong = {
-            "undelivered": state.delivered < expected,
+            "undelivered": any(lacking),
             "unsent": state.left > 0,
-            "left over": not state.endpoint.idle,
+            "left over": not self.post.setup.network.frozen and not state.endpoint.idle,
         }
         return [kind for kind, holds in wrong.items() if holds]

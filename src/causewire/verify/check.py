@@ -113,11 +113,20 @@ class Result:
         self.violations += len(seen.found)
 
 
+def _can_commute(setup: Setup) -> bool:
+    """Return whether `reduction` knows the events of a setup."""
+    network = setup.network
+    plain = network.reliable and not network.forgets and not network.frozen
+    return plain and setup.calls.reacts
+
+
 def _ghost(unit: Unit) -> tuple[Ghost, object]:
     """The ghost of a unit, and a name for it."""
     n = unit.setup.processes
     messages = max([len(sends) for sends in unit.program], default=1)
     name = unit.options.ghost
+    if unit.setup.network.forgets and unit.m1 is None and name == "marked":
+        name = "past"  # who sent the marked message makes a difference
     if name == "marked":
         return Marked(n, unit.m1), (name, unit.m1)
     if name == "past":
@@ -155,7 +164,7 @@ class Checker:
         machine = Machine(stage, unit.program, ghost, name, prune=prune)
         if unit.options.order == "random":
             _walk(unit, machine, result)
-        elif unit.options.commuting and unit.setup.network.reliable and unit.setup.calls.reacts:
+        elif unit.options.commuting and _can_commute(unit.setup):
             plain = Machine(stage, unit.program, Plain(), "plain")
             reached: list[list[int]] = []
             result.take(self._explore(unit, plain, result, watch, reached))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from ..core.endpoint import Blocked
 from ..trace import Event, trace_of
+from .obituaries import opened
 from .programs import Program, written
 from .replay import Happening, Replay, Step, steps_of
 from .rows import rows_of
@@ -115,9 +116,14 @@ class Counterexample:
         if happening.kind == "deliver":
             return f"delivers {happening.message}"
         if happening.kind == "send":
-            return f"sends {happening.message} to {self._all(happening.peers)}"
+            to = self._all(happening.peers) or "nobody that is left"
+            return f"sends {happening.message} to {to}"
         if happening.kind == "tick":
             return "retransmits"
+        if happening.kind == "forget":
+            return f"forgets {self._all(happening.peers)}"
+        if happening.kind == "stop":
+            return "stops"
         if happening.kind == "pump":
             return "takes what is to be sent"
         if happening.kind == "receive":
@@ -145,9 +151,13 @@ def _held(blocked: Blocked) -> str:
 
 def _packet(happening: Happening) -> str:
     """A packet as people read it: kind, message, and what else is in it."""
-    packet = happening.packet
-    assert packet is not None
-    shown = [
+    assert happening.packet is not None
+    obituaries, packet = opened(happening.packet)
+    gone = " and ".join(f"p{k}" for k in range(obituaries.bit_length()) if obituaries >> k & 1)
+    if packet is None:
+        return f"the obituary of {gone}"
+    shown = [f"first the obituary of {gone}"] if gone else []
+    shown += [
         f"{field}={value}"
         for field, value in zip(type(packet).fields, packet[1:], strict=True)
         if field != "payload" and not (field == "mid" and happening.message)

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..core.endpoint import Delivery, Endpoint, Outgoing, Packet
 from .ghost import Tag, tags_in
+from .obituaries import Member, opened
 from .post import Sent
-from .setup import FREE, MARK, TICK, Setup
+from .setup import FORGET, FREE, MARK, TICK, Setup
 
 if TYPE_CHECKING:
     from .actor import Actor
 
 __all__ = [
+    "FORGETS",
     "PUMP",
     "SEND",
     "TICKS",
@@ -38,8 +40,9 @@ __all__ = [
 SEND = -1
 TICKS = -2
 PUMP = -3
+FORGETS = -4
 """Events that are no packets: the client sends, the driver calls `retransmit`, or takes
-what is to be sent."""
+what is to be sent, or (this one minus k) forgets process k."""
 
 Script: TypeAlias = tuple[int, ...]
 
@@ -51,6 +54,8 @@ def unasked_events(setup: Setup) -> list[tuple[int, int]]:
         events.append((TICKS, TICK))
     if setup.calls.pumps:
         events.append((PUMP, FREE))
+    if setup.network.forgets:
+        events += [(FORGETS - k, FORGET) for k in range(setup.processes)]
     return events
 
 
@@ -67,6 +72,8 @@ class Local(NamedTuple):
     """The copies of own messages that have left, as bits."""
     touched: bool = False
     """Whether a taint has ever been here; if not, there is none to look for."""
+    known: int = 0
+    """The obituaries known here, as bits; with its own, a process has stopped."""
 
     @property
     def delivered(self) -> int:
@@ -103,6 +110,7 @@ class ExecutedEvent:
         "got",
         "left",
         "marked",
+        "member",
         "others",
         "out",
         "over",
@@ -124,6 +132,7 @@ class ExecutedEvent:
         self.ghost = local.ghost
         self.out = local.out
         self.touched = local.touched
+        self.member = Member(actor.index, len(actor.names), actor.post.setup.network, local.known)
         self.marked = False
         self.over = False
         self.violation: str | None = None
@@ -138,10 +147,11 @@ class ExecutedEvent:
                 self._send(self._choose(self._options() - 1) + 1)
             elif event == TICKS:
                 endpoint.retransmit()
+            elif event <= FORGETS:
+                self._learn(1 << FORGETS - event, actor.index)
             elif event != PUMP:
                 sender, packet = actor.post.packets[actor.index].values[event]
-                self.touched |= any(tag.taint for tag in tags_in(packet))
-                driver.receive(endpoint, actor.names[sender], packet)
+                self._receive(sender, packet)
             for delivery in endpoint.take_deliveries():
                 self._delivered(delivery)
             if event == PUMP or not driver.pumps:
@@ -150,8 +160,8 @@ class ExecutedEvent:
             self.violation = f"error: {type(error).__name__}: {error}"
         endpoint.on_delivery = None
         sent: dict[int, list[int]] = {}
-        for name, packet in packets:
-            j = actor.numbers[name]
+        numbered = [(actor.numbers[name], packet) for name, packet in packets]
+        for j, packet in self.member.outgoing(numbered):
             sent.setdefault(j, []).append(actor.post.packets[j]((actor.index, packet)))
             if actor.forget:
                 self._left(j, packet)
@@ -162,8 +172,9 @@ class ExecutedEvent:
             k = 0
         else:
             touched = actor.ghost.marks and (self.touched or self.marked)
-            k = actor._number(
-                Local(endpoint, self.left, tuple(self.got), self.ghost, self.out, touched)
+            got = tuple(self.got)
+            k = actor.number(
+                Local(endpoint, self.left, got, self.ghost, self.out, touched, self.member.known)
             )
         return Outcome(
             k,
@@ -173,6 +184,23 @@ class ExecutedEvent:
             self.over,
             self.violation,
         )
+
+    def _receive(self, sender: int, packet: Packet) -> None:
+        """Learn of the obituaries in front of a packet, then hand the packet over."""
+        actor = self.actor
+        obituaries, inner = opened(packet)
+        if obituaries:
+            self._learn(obituaries, sender)
+        if inner is not None and self.member.accepts(sender):
+            self.touched |= any(tag.taint for tag in tags_in(inner))
+            actor.post.driver.receive(self.endpoint, actor.names[sender], inner)
+
+    def _learn(self, obituaries: int, source: int) -> None:
+        """Forget processes; or stop, if this process is one of them."""
+        names = self.actor.names
+        self.member.learn(obituaries, source, lambda k: self.endpoint.forget(names[k]))
+        if self.member.stopped:
+            self.left = 0
 
     def _left(self, j: int, packet: Packet) -> None:
         """A packet has left: what is written on its message may be forgotten here."""
@@ -200,7 +228,10 @@ class ExecutedEvent:
             return []
         actor = self.actor
         mid = len(actor.sends) - self.left + 1
-        return actor.ghost.may_mark(self.ghost, actor.index, mid, actor.sends[mid - 1].to)
+        return actor.ghost.may_mark(self.ghost, actor.index, mid, self._receivers(mid))
+
+    def _receivers(self, mid: int) -> tuple[int, ...]:
+        return self.member.living(self.actor.sends[mid - 1].to)
 
     def _choose(self, options: int) -> int:
         k = len(self.choices)
@@ -217,7 +248,9 @@ class ExecutedEvent:
         self.marked |= mark is not None
         self.left -= 1
         mid = len(actor.sends) - self.left
-        to = actor.sends[mid - 1].to
+        to = self._receivers(mid)
+        if not to:
+            return  # the client is told that it failed
         taint, self.ghost = actor.ghost.sends(self.ghost, actor.index, mid, to, mark)
         names = actor.names[to[0]] if len(to) == 1 else [actor.names[j] for j in to]
         self.endpoint.send(names, Tag(actor.index, mid, taint))
@@ -234,7 +267,10 @@ class ExecutedEvent:
             elif got > bit and "FIFO order" in judged:
                 self.violation = "FIFO order"
             else:
-                seen = self.actor.ghost.delivers(self.ghost, self.actor.index, source, mid, taint)
+                ghost = self.actor.ghost
+                seen = ghost.delivers(
+                    self.ghost, self.actor.index, source, mid, taint, self.member.known
+                )
                 self.ghost, violation, self.over = seen
                 if violation in judged:
                     self.violation = violation

@@ -102,8 +102,14 @@ class Ghost(ABC):
         """
 
     @abstractmethod
-    def delivers(self, state: State, me: int, source: int, mid: int, taint: Any) -> Seen:
-        """What comes of a delivery."""
+    def delivers(
+        self, state: State, me: int, source: int, mid: int, taint: Any, gone: int = 0
+    ) -> Seen:
+        """Return what a delivery does.
+
+        `gone` are the processes that the receiver has forgotten, as bits: what they sent
+        may be missing, as long as it is not delivered later.
+        """
 
     def silent(self, state: State) -> State:
         """The ghost of a process that will send no more."""
@@ -133,7 +139,9 @@ class Plain(Ghost):
     ) -> tuple[Any, State]:
         return 0, state
 
-    def delivers(self, state: State, me: int, source: int, mid: int, taint: Any) -> Seen:
+    def delivers(
+        self, state: State, me: int, source: int, mid: int, taint: Any, gone: int = 0
+    ) -> Seen:
         return Seen(state)
 
 
@@ -151,6 +159,10 @@ class Marked(Ghost):
 
     PAST, ONLY, ALSO = range(3)
 
+    OVERTAKEN = -1
+    """The state at d if m1 is missing because d has forgotten its sender: the delivery of
+    m1 would be a violation now."""
+
     def __init__(self, processes: int, m1: tuple[int, int] | None = None) -> None:
         self.processes = processes
         self.m1 = m1
@@ -160,22 +172,28 @@ class Marked(Ghost):
         self, state: Any, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
         if mark is None:
-            return state, state
+            return (0, state) if state == self.OVERTAKEN else (state, state)
         what = self.ONLY if to == (mark,) else self.ALSO
         return 1 + self.processes * what + mark, 1 + mark
 
-    def delivers(self, state: State, me: int, source: int, mid: int, taint: Any) -> Seen:
+    def delivers(
+        self, state: State, me: int, source: int, mid: int, taint: Any, gone: int = 0
+    ) -> Seen:
         if not taint:
             return Seen(state)
         what, d = divmod(taint - 1, self.processes)
         if me != d:
             return Seen(1 + d)
         if what == self.PAST:
+            if self.m1 is not None and gone >> self.m1[0] & 1:
+                return Seen(self.OVERTAKEN)
+            return Seen(state, "causal order")
+        if state == self.OVERTAKEN:
             return Seen(state, "causal order")
         return Seen(state, over=True)
 
     def silent(self, state: State) -> State:
-        return 0
+        return state if state == self.OVERTAKEN else 0
 
     def may_mark(self, state: State, me: int, mid: int, to: tuple[int, ...]) -> list[int]:
         if self.m1 is not None and self.m1 != (me, mid):
@@ -203,10 +221,11 @@ class Marked(Ghost):
 class Past(Ghost):
     """The whole causal past, as bits; `copies` numbers (sender, mid, receiver).
 
-    The state is (known, got): all copies in the past, and those delivered here.
+    The state is (known, got, lost): all copies in the past, those delivered here, and
+    those that are missing because their sender was forgotten.
     """
 
-    initial = (0, 0)
+    initial = (0, 0, 0)
 
     def __init__(self, processes: int, messages: int) -> None:
         self.processes = processes
@@ -220,19 +239,29 @@ class Past(Ghost):
     def sends(
         self, state: Any, me: int, mid: int, to: tuple[int, ...], mark: int | None
     ) -> tuple[Any, State]:
-        known, got = state
+        known, got, lost = state
         own = sum(self._bit(me, mid, j) for j in to)
-        return (known, own), (known | own, got)
+        return (known, own), (known | own, got, lost)
 
-    def delivers(self, state: Any, me: int, source: int, mid: int, taint: Any) -> Seen:
-        known, got = state
+    def delivers(
+        self, state: Any, me: int, source: int, mid: int, taint: Any, gone: int = 0
+    ) -> Seen:
+        known, got, lost = state
         past, own = taint
-        if past & self.addressed[me] & ~got:
+        bit = self._bit(source, mid, me)
+        missing = past & self.addressed[me] & ~got
+        if lost & bit or (missing and missing & ~self._sent_by(gone)):
             return Seen(state, "causal order")
-        return Seen((known | past | own, got | self._bit(source, mid, me)))
+        return Seen((known | past | own, got | bit, lost | missing))
+
+    def _sent_by(self, processes: int) -> int:
+        """Return all copies of messages of these processes."""
+        each = (1 << self.messages * self.processes) - 1
+        width = self.messages * self.processes
+        return sum(each << k * width for k in range(self.processes) if processes >> k & 1)
 
     def silent(self, state: Any) -> State:
-        return (0, state[1])
+        return (0, *state[1:])
 
 
 class History(Ghost):
@@ -245,7 +274,9 @@ class History(Ghost):
     ) -> tuple[Any, State]:
         return 0, state
 
-    def delivers(self, state: Any, me: int, source: int, mid: int, taint: Any) -> Seen:
+    def delivers(
+        self, state: Any, me: int, source: int, mid: int, taint: Any, gone: int = 0
+    ) -> Seen:
         return Seen((*state, (source, mid)))
 
 

@@ -278,8 +278,11 @@ class Machine:
         """
         phase, stations = self.unpack(state)
         wrong: dict[str, int] = {}
+        gone = sum(1 << k for k in self.setup.network.frozen)
+        for actor, station in zip(self.actors, stations, strict=True):
+            gone |= actor.local(station).known
         for i, (actor, station) in enumerate(zip(self.actors, stations, strict=True)):
-            for what in actor.unfinished(station, self.expected[i]):
+            for what in actor.unfinished(station, self.expected[i], gone):
                 wrong.setdefault(what, i)
         if not wrong:
             return None

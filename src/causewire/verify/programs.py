@@ -129,14 +129,13 @@ def up_to_renaming(programs: Iterable[Program]) -> Iterator[Program]:
             yield program
 
 
-def expected(program: Program) -> tuple[int, ...]:
-    """How many messages each process is to deliver."""
-    counts = [0] * len(program)
-    for sends in program:
-        for send in sends:
-            for j in send.to:
-                counts[j] += 1
-    return tuple(counts)
+def expected(program: Program) -> list[list[int]]:
+    """Return, for each process and each sender, the messages that it is to get, as bits."""
+    everybody = range(len(program))
+    return [
+        [sum(1 << mid for mid, send in enumerate(sends, 1) if j in send.to) for sends in program]
+        for j in everybody
+    ]
 
 
 def written(program: Program) -> str:

@@ -91,7 +91,7 @@ class Diamond:
         if known is None:
             state = self.actor.locals[local]
             value = untainted(state.endpoint.value(), lambda tag: True)
-            key = (value, state.left, state.got, 0, 0)
+            key = (value, state.left, state.got, 0, 0, 0)
             known = self._wiped[local] = self.plain.ids.get(key, -1)
         return known if known >= 0 else None
 

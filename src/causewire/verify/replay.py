@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from ..core.endpoint import Delivery, Endpoint, Packet
 from ..core.errors import CausewireError
 from .driver import ArrivingRun, ChainedMessage, joined
-from .event import PUMP, SEND, TICKS, Script
+from .event import FORGETS, PUMP, SEND, TICKS, Script
 from .machine import Machine
+from .obituaries import Headed, Member, opened
 from .programs import Program
 from .search import Way
 from .setup import LOSS, REPEAT, Setup
@@ -31,7 +32,8 @@ class Step(NamedTuple):
     """One step of a run, without reference to any table."""
 
     kind: str
-    """`send`, `receive`, `repeat` (and keep the packet), `lose`, `tick`, `pump` or `round`."""
+    """`send`, `receive`, `repeat` (and keep the packet), `lose`, `tick`, `pump`, `forget`
+    (the process in `source`) or `round`."""
     process: int
     source: int
     """Where the packet comes from; -1 if there is none."""
@@ -49,6 +51,8 @@ def steps_of(machine: Machine, way: Way) -> list[Step]:
             steps.append(Step("round", -1, -1, None, ()))
         elif move.event == SEND:
             steps.append(Step("send", process, -1, None, move.script))
+        elif move.event <= FORGETS:
+            steps.append(Step("forget", process, FORGETS - move.event, None, move.script))
         elif move.event in (TICKS, PUMP):
             kind = "tick" if move.event == TICKS else "pump"
             steps.append(Step(kind, process, -1, None, move.script))
@@ -66,6 +70,8 @@ def _payload(packet: Packet) -> int:
 
 def _bare(packet: Packet) -> tuple[Any, ...]:
     """Return a packet as it is compared with that of a `Step`: with 0 for its payload."""
+    if isinstance(packet, Headed):
+        return (packet[0], packet[1], _bare(packet[2]))
     if isinstance(packet, ArrivingRun):
         return (*packet[:3], (0,) * len(packet[1]), packet[4])
     at = _payload(packet)
@@ -77,7 +83,7 @@ class Happening(NamedTuple):
 
     step: int
     kind: str
-    """`send`, `release`, `receive`, `deliver`, `drop`, `tick` or `pump`."""
+    """`send`, `release`, `receive`, `deliver`, `drop`, `tick`, `pump`, `forget` or `stop`."""
     process: int
     message: str = ""
     """The message that it is about, by name."""
@@ -106,6 +112,7 @@ class Client:
         self.script: list[int] = []
         self.reactions: list[tuple[str, str]] = []
         """(delivered message, message sent inside that delivery)."""
+        self.member = Member(index, run.setup.processes, run.setup.network)
         if run.driver.reacts:
             endpoint.on_delivery = self.delivers
 
@@ -116,9 +123,24 @@ class Client:
         name = f"{run.names[self.index]}:{mid}"
         if inside is not None:
             self.reactions.append((inside, name))
-        run.note("send", self.index, name, send.to)
-        to = [run.names[j] for j in send.to]
+        living = self.member.living(send.to)
+        run.note("send", self.index, name, living)
+        if not living:
+            return
+        to = [run.names[j] for j in living]
         self.endpoint.send(to[0] if len(to) == 1 else to, name)
+
+    def learn(self, obituaries: int, source: int) -> None:
+        """Forget processes; or stop, if this process is one of them."""
+
+        def forget(k: int) -> None:
+            self.run.note("forget", self.index, peers=(k,))
+            self.endpoint.forget(self.run.names[k])
+
+        self.member.learn(obituaries, source, forget)
+        if self.member.stopped and self.left:
+            self.left = []
+            self.run.note("stop", self.index)
 
     def delivers(self, delivery: Delivery) -> None:
         self.delivered += 1
@@ -178,6 +200,9 @@ class Replay:
             self._collect(step.process)
         elif step.kind == "tick":
             self._tick(step.process)
+        elif step.kind == "forget":
+            client.learn(1 << step.source, step.process)
+            self._collect(step.process)
         elif step.kind == "pump":
             self.note("pump", step.process)
             self._release(step.process)
@@ -201,7 +226,10 @@ class Replay:
             packet = arriving[0].packet
             if isinstance(packet, ChainedMessage):
                 packet = joined([flying.packet for flying in arriving])
-            self.driver.receive(client.endpoint, self.names[step.source], packet)
+            obituaries, inner = opened(packet)
+            client.learn(obituaries, step.source)
+            if inner is not None and client.member.accepts(step.source):
+                self.driver.receive(client.endpoint, self.names[step.source], inner)
             self._collect(step.process)
 
     def _arriving(self, step: Step) -> list[_Flying]:
@@ -227,8 +255,10 @@ class Replay:
             self._release(process)
 
     def _release(self, process: int) -> None:
-        for name, packet in self.driver.take(self.clients[process].endpoint):
-            to = self.names.index(name)
+        client = self.clients[process]
+        taken = self.driver.take(client.endpoint)
+        packets = [(self.names.index(name), packet) for name, packet in taken]
+        for to, packet in client.member.outgoing(packets):
             number = self._links.get((process, to), 0)
             self._links[process, to] = number + 1
             flying = _Flying(process, to, number, packet)
@@ -236,6 +266,7 @@ class Replay:
             self._note_packet("release", process, to, flying)
 
     def _note_packet(self, kind: str, process: int, peer: int, flying: _Flying) -> None:
-        at = _payload(flying.packet)
-        message = str(flying.packet[at]) if at else ""
+        inner = opened(flying.packet)[1]
+        at = 0 if inner is None else _payload(inner)
+        message = str(inner[at]) if at and inner is not None else ""
         self.note(kind, process, message, (peer,), flying.packet, flying.number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event
+from .obituaries import opened
 from .replay import Happening
 
 __all__ = ["rows_of"]
@@ -25,7 +26,7 @@ def rows_of(run: str, names: Sequence[str], happened: Sequence[Happening]) -> li
     known: set[tuple[str, str, int, int]] = set()
     rows = []
     for h in happened:
-        if h.kind in ("tick", "pump"):
+        if h.kind in ("tick", "pump", "forget", "stop") or (h.kind == "send" and not h.peers):
             continue
         at = h.peers[0] if h.kind == "drop" else h.process
         if h.kind == "receive":
@@ -63,7 +64,7 @@ def _kind(h: Happening, again: bool) -> str:
             return "retransmit" if again else RELEASE
         return "duplicate" if again else RECEIVE
     assert h.packet is not None
-    sort = _SORTS.get(h.packet.kind, "control")
+    sort = _SORTS.get((opened(h.packet)[1] or h.packet).kind, "control")
     return sort if h.kind == "release" else f"{sort}_receive"
 
 
@@ -72,8 +73,8 @@ def _about(h: Happening, names: Sequence[str]) -> tuple[str | None, int | None]:
     if h.message:
         origin, _, number = h.message.rpartition(":")
         return origin, int(number)
-    packet = h.packet
-    assert packet is not None
+    assert h.packet is not None
+    packet = opened(h.packet)[1] or h.packet
     sort = _SORTS.get(packet.kind)
     if sort is None or "mid" not in type(packet).fields:
         return None, None

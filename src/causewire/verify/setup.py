@@ -10,6 +10,7 @@ faults of the network are bounded, and so are the calls that drivers make unaske
     rounds      when nothing is left to happen and not everything is done, every
                 process calls `retransmit`, at most this many times: a timer that
                 fires when all is quiet
+    forgets     up to this many times a process forgets another one (`obituaries`)
 
 How much of each has been used up is part of a state: its *phase*. So is whether
 a message has been marked (see `ghost`).
@@ -17,6 +18,7 @@ a message has been marked (see `ghost`).
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -27,6 +29,7 @@ from ..protocols import Protocol
 from .driver import Driver, driver_named
 
 __all__ = [
+    "FORGET",
     "FREE",
     "LOSS",
     "MARK",
@@ -45,9 +48,10 @@ LOSS = 2
 REPEAT = 4
 TICK = 8
 ROUND = 16
+FORGET = 32
 """What a move costs, as bits: a reaction to a repeated packet may also be marked."""
 
-COSTS = 32
+COSTS = 64
 
 PROPERTIES = ("causal order", "FIFO order", "duplicate", "undelivered", "unsent", "left over")
 """Kinds of violation; an exception that an endpoint raises is always one.
@@ -59,13 +63,33 @@ message did not arrive, a client still waits to send, a buffer is not empty.
 
 @dataclass(frozen=True, slots=True)
 class NetworkModel:
-    """What may happen to a packet, and how often."""
+    """What may happen to packets and to processes, and how often.
+
+    Attributes:
+        fifo: Whether channels are FIFO.
+        loss: Up to this many packets are lost.
+        duplicates: Up to this many packets are received twice.
+        ticks: Up to this many calls of `retransmit`, at any moment.
+        rounds: Up to this many calls of `retransmit` by all, when nothing else happens.
+        forgets: Up to this many times a process forgets another one, at any moment
+            (see `obituaries`).
+        fence: Whether drivers follow rule F1; otherwise they go on talking to a
+            process that they have forgotten.
+        obituaries_first: Whether drivers follow rule F2; otherwise obituaries spread
+            by notices alone.
+        frozen: Processes that receive nothing; they may send. What others send to each
+            other must be delivered all the same.
+    """
 
     fifo: bool = False
     loss: int = 0
     duplicates: int = 0
     ticks: int = 0
     rounds: int = 0
+    forgets: int = 0
+    fence: bool = True
+    obituaries_first: bool = True
+    frozen: tuple[int, ...] = ()
 
     @property
     def reliable(self) -> bool:
@@ -79,9 +103,12 @@ class NetworkModel:
 
     def __str__(self) -> str:
         parts = ["FIFO channels" if self.fifo else "any order"]
-        for name in ("loss", "duplicates", "ticks", "rounds"):
+        for name in ("loss", "duplicates", "ticks", "rounds", "forgets"):
             bound = getattr(self, name)
             parts += [f"{name} up to {bound}"] if bound else []
+        parts += [] if self.fence else ["without F1"]
+        parts += [] if self.obituaries_first else ["without F2"]
+        parts += [f"p{k} frozen" for k in self.frozen]
         return ", ".join(parts)
 
 
@@ -137,6 +164,8 @@ class Setup:
         names = self.names
         endpoint = protocols.create(self.protocol, names[index], names)
         self.calls.check(endpoint)
+        if self.network.forgets:
+            copy(endpoint).forget(names[index - 1])  # it must be able to
         return endpoint
 
 
@@ -149,7 +178,13 @@ class Phases:
     first = 1
 
     def __init__(self, network: NetworkModel, marks: bool) -> None:
-        limits = (network.loss, network.duplicates, network.ticks, network.rounds)
+        limits = (
+            network.loss,
+            network.duplicates,
+            network.ticks,
+            network.rounds,
+            network.forgets,
+        )
         used = product(*(range(limit + 1) for limit in limits))
         self.values = [(marked, *each) for each in used for marked in (1, 0)]
         numbers = {value: k for k, value in enumerate(self.values) if marks or not value[0]}

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator
 from ..core.endpoint import Packet
 from .event import SEND
 from .machine import Stage
+from .obituaries import opened
 from .setup import Setup
 
 __all__ = ["SOMETIMES", "met", "needed"]
@@ -36,7 +37,7 @@ def needed(setup: Setup, ghost: str) -> frozenset[str]:
         wanted.discard("reordered")
     if not setup.calls.reacts:
         wanted.discard("reaction")
-    if ghost != "marked":
+    if ghost != "marked" or setup.network.forgets:
         wanted.discard("chained")
     return frozenset(wanted)
 
@@ -64,7 +65,8 @@ def _reordered(stage: Stage) -> bool:
 
 
 def _is_message(packet: Packet) -> bool:
-    return "payload" in packet.fields or "payloads" in packet.fields
+    inner = opened(packet)[1]
+    return inner is not None and bool({"payload", "payloads"} & set(inner.fields))
 
 
 def _held(stage: Stage) -> bool:
