@@ -69,6 +69,9 @@ SHORTEST = {
     "csps-run-first-permit": ("causal order", 14),
     "csps-departure-permitted": ("causal order", 11),
     "csps-departure-stuck": ("undelivered", 10),
+    "csps-unfenced": ("causal order", 7),
+    "sps-unfenced": ("causal order", 7),
+    "csps-still-waiting": ("left over", 4),
 }
 """What is found in each, and in how many steps at least (in the program that it names)."""
 

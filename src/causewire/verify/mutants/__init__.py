@@ -24,12 +24,15 @@ And `cykas-as-printed` (5.1, 5.2) and `cykas-secret-sends` (5.6) are in the regi
 from ... import protocols
 from ...protocols import Protocol
 from ..variants import VARIANTS
-from . import csps, others, runs, sps
+from . import csps, forgetting, others, runs, sps
 from .table import Mutant
 
 __all__ = ["MUTANTS", "Mutant", "find"]
 
-MUTANTS = {mutant.name: mutant for mutant in (*csps.TABLE, *sps.TABLE, *others.TABLE, *runs.TABLE)}
+MUTANTS = {
+    mutant.name: mutant
+    for mutant in (*csps.TABLE, *sps.TABLE, *others.TABLE, *runs.TABLE, *forgetting.TABLE)
+}
 """All mutants, by name."""
 
 
