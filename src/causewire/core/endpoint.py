@@ -40,10 +40,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 from .errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from .interrupted import interrupt, usual_class
+from .values import (
+    WORD_BITS,
+    Blocked,
+    Delivery,
+    Footprint,
+    Note,
+    Numbered,
+    NumberedMessage,
+    Outgoing,
+    Packet,
+    Wait,
+    check_number,
+)
 
 __all__ = [
     "WORD_BITS",
@@ -63,189 +76,6 @@ __all__ = [
     "check_number",
     "destinations",
 ]
-
-
-def check_number(what: str, n: object, least: int) -> None:
-    """Refuse a packet's field that is not an integer of at least `least`."""
-    if type(n) is not int or n < least:
-        raise RemoteProtocolError(f"{what} must be an integer from {least} upward, not {n!r}")
-
-
-class Packet(tuple[Any, ...]):
-    """What travels between endpoints: an immutable, hashable, picklable value.
-
-    A packet is a tuple whose first item is its kind, so that packets of two
-    kinds never compare equal, and whose other items are its fields. Each kind
-    is a subclass that names its fields in `__new__`, and checks them there:
-    whatever has the class is well formed, wherever it came from, so `receive`
-    is left with the question of whether a correct peer could have sent it.
-
-    An endpoint, which knows what it puts in, may skip that check and make
-    packets with `tuple.__new__` (this is the hot path).
-    """
-
-    __slots__ = ()
-
-    kind: ClassVar[str]
-    """Short name of this kind of packet, also its first item."""
-
-    fields: ClassVar[tuple[str, ...]]
-    """Names of the other items, in order."""
-
-    integers: int = 0
-    """Metadata carried, in integers; flags are not counted as integers."""
-
-    identifiers: int = 0
-    """Metadata carried, in process identifiers."""
-
-    flags: int = 0
-    """Metadata carried, in flags of one bit."""
-
-    numbers: ClassVar[tuple[str, ...]] = ()
-    """Names of the fields with message numbers that endpoints compare with others."""
-
-    numbered_by: ClassVar[Literal["source", "destination"]] = "source"
-    """Whose messages these numbers count: an ack carries a number of its destination."""
-
-    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
-        return type(self), tuple(self[1:])
-
-    def __repr__(self) -> str:
-        named = zip(self.fields, self[1:], strict=True)
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in named)})"
-
-
-class Numbered(Packet):
-    """A packet that says something of message `mid`; what, is up to its kind."""
-
-    __slots__ = ()
-    fields = ("mid",)
-    numbers = ("mid",)
-    integers = 1
-
-    def __new__(cls, mid: int) -> Self:
-        check_number("mid", mid, 1)
-        return tuple.__new__(cls, (cls.kind, mid))
-
-
-class NumberedMessage(Packet):
-    """Message `mid`, with no metadata but its number."""
-
-    __slots__ = ()
-    fields = ("mid", "payload")
-    numbers: ClassVar[tuple[str, ...]] = ("mid",)
-    integers = 1
-
-    def __new__(cls, mid: int, payload: Any) -> Self:
-        check_number("mid", mid, 1)
-        return tuple.__new__(cls, (cls.kind, mid, payload))
-
-
-class Delivery(NamedTuple):
-    """A message handed to the application."""
-
-    source: str
-    mid: int
-    payload: Any
-
-
-class Wait(NamedTuple):
-    """One thing that a blocked message waits for.
-
-    `kind` is what is missing: `permit` or `ack` (a control packet from `peer`
-    about message `mid`), `predecessor` (message `mid` of `peer`, which must be
-    delivered here first) or `word` (anything at all from `peer`, about its
-    clock having passed `mid`).
-    """
-
-    kind: str
-    peer: str
-    mid: int
-
-    def __str__(self) -> str:
-        if self.kind == "predecessor":
-            return f"the delivery of message {self.mid} of {self.peer}"
-        if self.kind == "word":
-            return f"word from {self.peer} that its clock has passed {self.mid}"
-        return f"the {self.kind} of {self.peer} for message {self.mid}"
-
-
-class Blocked(NamedTuple):
-    """A message that is held back, where, and why.
-
-    `where` is `sender` (accepted here, not yet released to `destination`) or
-    `receiver` (it arrived here, and `destination` is this process).
-    """
-
-    origin: str
-    mid: int
-    destination: str
-    where: str
-    waits: tuple[Wait, ...]
-
-    def __str__(self) -> str:
-        reasons = ", ".join(map(str, self.waits)) or "nothing that will come: it is stuck"
-        return (
-            f"message {self.mid} from {self.origin} to {self.destination}, "
-            f"held at its {self.where}, waits for {reasons}"
-        )
-
-
-WORD_BITS = 64
-"""Bits of an integer without a bound, and of a process identifier, in a `Footprint`."""
-
-
-class _FootprintFields(NamedTuple):
-    state: int
-    """Integers and identifiers that the endpoint holds."""
-    packet: dict[str, int]
-    """Integers and identifiers in the metadata of a packet sent now, by kind of packet."""
-    state_bits: int
-    """Bits that the endpoint holds."""
-    packet_bits: dict[str, int]
-    """Bits in the metadata of a packet sent now, by kind of packet."""
-
-
-class Footprint(_FootprintFields):
-    """The space that an endpoint and its packets take, payloads not included.
-
-    Almeida's unit of space is the integer or process identifier, Baldoni's is the bit.
-    In bits, a flag counts as 1, an entry of a vector modulo k as the logarithm of k
-    to base 2, rounded up, and everything else as `WORD_BITS`.
-
-    Args:
-        state: Integers and identifiers that the endpoint holds.
-        packet: Integers and identifiers in the metadata of a packet sent now, by kind.
-        state_bits: Bits that the endpoint holds; by default `WORD_BITS` for each of `state`.
-        packet_bits: Bits in the metadata of a packet; by default, likewise.
-    """
-
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        state: int,
-        packet: dict[str, int],
-        state_bits: int | None = None,
-        packet_bits: dict[str, int] | None = None,
-    ) -> Self:
-        if state_bits is None:
-            state_bits = WORD_BITS * state
-        if packet_bits is None:
-            packet_bits = {kind: WORD_BITS * count for kind, count in packet.items()}
-        return super().__new__(cls, state, packet, state_bits, packet_bits)
-
-    def plus(self, state: int) -> Footprint:
-        """Return this footprint with `state` more integers or identifiers held."""
-        bits = self.state_bits + WORD_BITS * state
-        return Footprint(self.state + state, self.packet, bits, self.packet_bits)
-
-
-Note: TypeAlias = Callable[[str, int], Hashable]
-"""Called with a sender and the number of one of its messages; see `relative_state`."""
-
-Outgoing: TypeAlias = tuple[str, Packet]
-"""A packet and the process to which the driver is to carry it."""
 
 
 def destinations(to: str | Collection[str]) -> tuple[str, ...]:
@@ -292,7 +122,7 @@ class Endpoint(ABC):
         if not isinstance(me, str) or not me:
             raise LocalProtocolError(f"a process name must be a non-empty string, not {me!r}")
         self.me = me
-        self.on_delivery: Callable[[Delivery], None] | None = None
+        self.on_delivery: Callable[[Delivery], object] | None = None
         self._mid = 0
         self._packets: list[Outgoing] = []
         self._deliveries: list[Delivery] = []

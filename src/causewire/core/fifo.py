@@ -45,50 +45,28 @@ from .endpoint import (
     Endpoint,
     Footprint,
     LocalProtocolError,
-    Numbered,
-    NumberedMessage,
     Outgoing,
     Packet,
     RemoteProtocolError,
     Wait,
-    check_number,
     destinations,
 )
+from .fifo_packets import Ack, FifoMessage, check_order
 from .run import MessageRun
+from .unordered import Datagram, Unordered
 
-__all__ = ["Ack", "Fifo", "FifoEndpoint", "FifoMessage", "FifoPeer", "Unordered"]
+__all__ = [
+    "Ack",
+    "Datagram",
+    "Fifo",
+    "FifoEndpoint",
+    "FifoMessage",
+    "FifoPeer",
+    "Unordered",
+    "check_order",
+]
 
 _new = tuple.__new__
-
-
-def check_order(mid: int, pid: int) -> None:
-    """Refuse numbers of a message and its predecessor that cannot be."""
-    check_number("mid", mid, 1)
-    check_number("pid", pid, 0)
-    if pid >= mid:
-        raise RemoteProtocolError(f"message {mid} cannot come after message {pid}")
-
-
-class FifoMessage(Packet):
-    """Message `mid`, to be delivered next after message `pid` (0: the first)."""
-
-    __slots__ = ()
-    kind = "msg"
-    fields = ("mid", "pid", "payload")
-    numbers = ("mid", "pid")
-    integers = 2
-
-    def __new__(cls, mid: int, pid: int, payload: Any) -> Self:
-        check_order(mid, pid)
-        return _new(cls, ("msg", mid, pid, payload))
-
-
-class Ack(Numbered):
-    """All that you sent me up to message `mid` has been delivered here."""
-
-    __slots__ = ()
-    kind = "ack"
-    numbered_by = "destination"
 
 
 class FifoPeer:
@@ -517,52 +495,3 @@ class Fifo(FifoEndpoint[FifoPeer]):
     def footprint(self) -> Footprint:
         state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
         return Footprint(state, {"msg": FifoMessage.integers, "ack": Ack.integers})
-
-
-class Datagram(NumberedMessage):
-    """Message `mid`, on its own."""
-
-    __slots__ = ()
-    kind = "msg"
-
-
-class Unordered(Endpoint):
-    """Delivers on arrival: no state, no order, and no defence against faults."""
-
-    __slots__ = ()
-
-    def send(self, to: str | Collection[str], payload: Any) -> int:
-        names = (to,) if isinstance(to, str) and to else destinations(to)
-        if self._forgotten:
-            self._refuse_forgotten(names)
-        mid = self._mid = self._mid + 1
-        message = _new(Datagram, ("msg", mid, payload))
-        for name in names:
-            if name != self.me:
-                self._packets.append((name, message))
-        if self.me in names:
-            self._deliver(self.me, mid, payload)
-        return mid
-
-    def receive(self, source: str, packet: Packet) -> None:
-        if packet.__class__ is not Datagram or source == self.me:
-            raise RemoteProtocolError(
-                f"{source!r} sent {packet!r}, which is no packet of unordered"
-            )
-        if source not in self._forgotten:
-            self._deliver(source, packet[1], packet[2])
-
-    def _forget(self, peer: str) -> tuple[int, ...]:
-        return ()
-
-    def blocked(self) -> list[Blocked]:
-        return []
-
-    def footprint(self) -> Footprint:
-        return Footprint(1, {"msg": Datagram.integers})
-
-    def _state(self) -> Hashable:
-        return ()
-
-    def _copy_into(self, twin: Self) -> None:
-        pass

@@ -72,7 +72,7 @@ class Network:
         self.links: dict[tuple[str, str], list[Packet]] = {}
         """Everything that was ever put on each link (source, destination)."""
         self.oracle = Oracle()
-        self.react: Callable[[str, SentMessage], None] | None = None
+        self.react: Callable[[str, SentMessage], object] | None = None
         """The application: called with the process and the message it delivered."""
         self._inside = inside
         self._lazy = lazy
