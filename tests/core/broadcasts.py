@@ -29,9 +29,9 @@ class RestlessError(AssertionError):
 class Group:
     """Processes p0, p1, ... and the packets in flight between each two of them."""
 
-    def __init__(self, make: Callable[[str, list[str]], Endpoint], n: int) -> None:
+    def __init__(self, make: Callable[[str, list[str]], Any], n: int) -> None:
         self.names = [f"p{k}" for k in range(n)]
-        self.endpoints = {name: make(name, self.names) for name in self.names}
+        self.endpoints: dict[str, Any] = {name: make(name, self.names) for name in self.names}
         self.channels: dict[tuple[str, str], list[Packet]] = {
             link: [] for link in permutations(self.names, 2)
         }
@@ -39,7 +39,7 @@ class Group:
         self.to_self: set[Name] = set()
         self.known: dict[str, frozenset[Name]] = dict.fromkeys(self.names, frozenset())
         self.delivered: dict[str, list[Name]] = {name: [] for name in self.names}
-        self.react: Callable[[str], None] | None = None
+        self.react: Callable[[str], object] | None = None
         """Called inside each delivery, with the process that it happens at."""
         self.packets = 0
         for name, endpoint in self.endpoints.items():
@@ -57,7 +57,7 @@ class Group:
         if to_self:
             self.to_self.add(message)
         to = [name for name in self.names if name != me or to_self]
-        mid = self.endpoints[me].send(to, message)
+        mid: int = self.endpoints[me].send(to, message)
         assert mid == message[1]
         self.collect(me)
         return mid

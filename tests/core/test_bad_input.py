@@ -42,25 +42,26 @@ def packets_of_all() -> tuple[Packet, ...]:
 
 def forgeries_of_its_own(protocol: str, network: Network, process: str) -> Iterator[Forgery]:
     """What is impossible under one protocol, beyond what is under all."""
-    endpoint = network.endpoints[process]
+    endpoint: Any = network.endpoints[process]
     for (source, destination), packets in network.links.items():
         if destination != process:
             continue
         packet = packets[-1]
+        kind: Any = type(packet)
         if protocol.startswith("cykas") and packet.kind == "yct":
-            yield Forgery(STRANGER, lambda p=packet: p, "a YCT for no message")
+            yield Forgery(STRANGER, partial(copy.copy, packet), "a YCT for no message")
         if protocol == "rst":
             _, mid, dests, matrix, payload = packet
             i = endpoint.group.index(process)
             claim = tuple(0 if k == i else HUGE for k in range(len(matrix)))
             forged = (*matrix[:i], claim, *matrix[i + 1 :])
-            make = partial(type(packet), mid, dests, forged, payload)
+            make = partial(kind, mid, dests, forged, payload)
             yield Forgery(source, make, "claims to know messages never sent")
         if protocol == "ks":
             _, mid, dests, log, payload = packet
             rows = dict(log)
             rows[process] = ((HUGE, frozenset()),)
-            make = partial(type(packet), mid, dests, tuple(sorted(rows.items())), payload)
+            make = partial(kind, mid, dests, tuple(sorted(rows.items())), payload)
             yield Forgery(source, make, "claims to know a message never sent")
         if protocol in ("fifo", "csps", "sps") and packet.kind == "msg":
             got = [
@@ -71,7 +72,7 @@ def forgeries_of_its_own(protocol: str, network: Network, process: str) -> Itera
             ]
             if got:
                 _, _, _, *rest = packet
-                make = partial(type(packet), max(got) + HUGE, 0, *rest)
+                make = partial(kind, max(got) + HUGE, 0, *rest)
                 yield Forgery(source, make, "comes after another message than it should")
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from causewire import protocols
 from causewire.core import csps
-from causewire.core.endpoint import RemoteProtocolError
+from causewire.core.endpoint import Packet, RemoteProtocolError
 from causewire.core.fifo import Ack, FifoEndpoint
 from causewire.core.hybrid import Permit
 from causewire.core.run import MessageRun
 
 
 def by_peer(
-    endpoint: FifoEndpoint,
+    endpoint: FifoEndpoint[Any],
 ) -> tuple[dict[str, list[tuple[Any, ...]]], dict[Any, Any], dict[Any, Any]]:
     """Messages, acks and permits, taken as packets."""
     messages: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -36,7 +36,7 @@ def by_peer(
 
 
 def by_run(
-    endpoint: FifoEndpoint,
+    endpoint: FifoEndpoint[Any],
 ) -> tuple[dict[str, list[tuple[Any, ...]]], dict[Any, Any], dict[Any, Any]]:
     """The same, taken as runs."""
     messages: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -56,8 +56,8 @@ def test_runs_are_the_packets(protocol: str, many: int, monkeypatch: pytest.Monk
     for seed in range(30):
         chance = random.Random(seed)
         names = ["a", "b", "c", "d"]
-        endpoints = {name: protocols.create(protocol, me=name) for name in names}
-        wire: list[tuple[str, str, object]] = []
+        endpoints: dict[str, Any] = {name: protocols.create(protocol, name) for name in names}
+        wire: list[tuple[str, str, Packet]] = []
         for _ in range(150):
             name = chance.choice(names)
             endpoint = endpoints[name]
@@ -101,7 +101,7 @@ def test_what_nobody_took_cannot_be_acked(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
 def test_acked_messages_do_not_stay(protocol: str) -> None:
     """However acks come: at most as many acked messages are kept as others."""
-    endpoint = protocols.create(protocol, me="a")
+    endpoint: Any = protocols.create(protocol, me="a")
     chance = random.Random(1)
     sent = acked = 0
     for _ in range(2000):

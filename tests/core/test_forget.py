@@ -49,7 +49,7 @@ class World:
             name: protocols.create(self.about, name, self.names) for name in self.names
         }
         for name, endpoint in self.endpoints.items():
-            endpoint.on_delivery = lambda d, me=name: self.delivered(me, *d)  # type: ignore[misc]
+            endpoint.on_delivery = lambda d, me=name: self.delivered(me, *d)
         self.oracle = Oracle()
         self.mids = dict.fromkeys(self.names, 0)
         self.wire: list[Parcel] = []

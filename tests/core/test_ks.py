@@ -64,7 +64,7 @@ def test_random_runs(options: Any, seed: int) -> None:
             missing = world.missing(me, origin, mid)
             assert missing, f"latency-optimal: nothing else is held back, seed {seed}"
             if broadcast:  # of each sender the last one
-                needs = {i: max(a for k, a in missing if k == i) for i, _ in missing}.items()
+                needs = {(i, max(a for k, a in missing if k == i)) for i, _ in missing}
             else:  # the facts that are necessary
                 facts = world.facts(world.sent[origin, mid].past)
                 needs = {(i, a) for i, a, d in facts if d == me} & missing
@@ -285,7 +285,7 @@ def test_options_are_part_of_the_state() -> None:
 @pytest.mark.parametrize("option", ["complement", "broadcast"])
 def test_options_that_need_the_group(option: Any) -> None:
     with pytest.raises(LocalProtocolError, match="group"):
-        Ks("a", **{option: True})
+        Ks("a", None, **{option: True})
     with pytest.raises(LocalProtocolError, match="member"):
         Ks("a", ["b"], **{option: True})
     a = Ks("a", ["a", "b", "c"], **{option: True})
@@ -332,7 +332,7 @@ B = dests("b")
         (1, ("b",), (), "x"),
         (1, dests(1), (), "x"),
         (1, dests(""), (), "x"),
-        (1, AllBut(("b",)), (), "x"),
+        (1, AllBut(("b",)), (), "x"),  # type: ignore[arg-type]
         (1, B, [], "x"),
         (1, B, ("a",), "x"),
         (1, B, (("a", ()),), "x"),

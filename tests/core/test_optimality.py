@@ -10,13 +10,14 @@ true at a step must show in the packets of that very step.
 from __future__ import annotations
 
 import random
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from causewire import protocols
-from causewire.core import csps
+from causewire.core import Packet, csps
 
 Copy = tuple[int, str]  # message number, receiver
 
@@ -42,7 +43,7 @@ class Spec:
         self.sends.append((mid, names, frozenset(self.delivered)))
 
     def may_release(self, names: frozenset[Any], to: str) -> bool:
-        missing = names - self.permitted
+        missing: Set[Any] = names - self.permitted
         if self.rule == "sps":  # Definition 4.1: any process k != j
             missing = {(source, mid) for source, mid in missing if source != to}
         return not missing
@@ -100,7 +101,7 @@ class System:
         names = [f"p{k}" for k in range(self.random.randint(2, 5))]
         self.endpoints = {name: protocols.create(rule, me=name) for name in names}
         self.specs = {name: Spec(name, rule) for name in names}
-        self.network: list[tuple[str, str, object]] = []
+        self.network: list[tuple[str, str, Packet]] = []
         self.multicast = self.random.random() < 0.6
         self.loss = self.random.choice([0.0, 0.0, 0.2])
         self.sent = 0

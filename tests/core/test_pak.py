@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Any
@@ -30,7 +31,7 @@ OTHERS = ["b", "c"]
 UNBOUNDED = 2**60
 """A modulus that is never reached: plain vector time."""
 
-VARIANTS = {
+VARIANTS: dict[str, Callable[..., PakCredit]] = {
     "pak": Pak,
     "pak k=4": partial(Pak, k=4),
     "credit 2": PakCredit,
@@ -734,9 +735,9 @@ def test_only_broadcasts(to: Any) -> None:
         partial(PakCredit, ct=2, k=4),
         partial(PakNak, ct=3, k=6),
         partial(PakCredit, ct=0),
-        partial(PakCredit, ct="2"),
+        partial(PakCredit, ct="2"),  # type: ignore[arg-type]
         partial(PakCredit, ct=True),
-        partial(PakCredit, k=7.0),
+        partial(PakCredit, k=7.0),  # type: ignore[arg-type]
         partial(PakCredit, wr=0),
         partial(PakCredit, ct=2, wr=3),
     ],

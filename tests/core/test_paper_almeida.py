@@ -193,7 +193,7 @@ def test_ping_pong_with_side_messages_is_bounded_by_round_trips_under_csps_alone
         sent[player, network.send(player, "third", "side").mid] = now
         network.send(player, other[player], "stroke")
 
-    def react(process: str, message: Any) -> None:  # type: ignore[no-untyped-def]
+    def react(process: str, message: Any) -> None:
         if process == "third":
             took.append(now - sent[message.origin, message.mid])
         elif strokes < 40:

@@ -233,10 +233,11 @@ class Printed:
     ) -> None:
         self.me = me
         self.clock = 0
-        self.SR = {}
-        self.LOG = {(i, 0): set() for i in group}
-        self.buffer = []
-        self.packets = []
+        self.SR: dict[Any, int] = {}
+        self.LOG: dict[Any, set[Any]] = {(i, 0): set() for i in group}
+        self.buffer: list[Any] = []
+        self.packets: list[Any] = []
+        self.on_delivery: Any = None
         self.first_test = first_test
         self.keep_newest = keep_newest
         self.lookahead = lookahead

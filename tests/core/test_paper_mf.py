@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -169,7 +170,7 @@ def outcomes(protocol: str) -> set[Outcome]:
             sent = {(destination, to, packet) for to, packet in endpoint.take_packets()}
             assert not rest & sent, "a set must do: no packet is on its way twice"
             more = "".join(delivery.payload for delivery in endpoint.take_deliveries())
-            after = (
+            after: Any = (
                 (*endpoints[:place], endpoint, *endpoints[place + 1 :]),
                 rest | sent,
                 (*got[:place], got[place] + more, *got[place + 1 :]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from causewire.core.hybrid import Permit
 from causewire.core.run import MessageRun
 
 
-def delivered(endpoint: FifoEndpoint) -> int:
+def delivered(endpoint: FifoEndpoint[Any]) -> int:
     return endpoint._peers["sender"].delivered if endpoint._peers else 0
 
 

@@ -8,7 +8,7 @@ import doctest
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -382,7 +382,7 @@ class Miscounting(Toy):
 
 
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def toy(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     def register(endpoint: type[Toy], causal: bool = True) -> str:
         about = replace(
             protocols.describe("unordered"), name="toy", endpoint=endpoint, causal=causal

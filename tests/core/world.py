@@ -8,7 +8,7 @@ code, with the protocols that it judges. Slow, and meant to be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class World:
         )
         self.delivered: dict[str, list[tuple[str, int]]] = {me: [] for me in self.endpoints}
         self.clock = dict.fromkeys(self.endpoints, 0)
-        self.react = None
+        self.react: Callable[[str, str, int], object] | None = None
         """Called with (process, origin, mid) inside each delivery."""
         for endpoint in self.endpoints.values():
             endpoint.on_delivery = lambda d, me=endpoint.me: self._delivers(me, *d)
