@@ -247,6 +247,28 @@ class NotForYou(_WithPast):
     past = _NotForYou
 
 
+class _Replacing(Past):
+    __slots__ = ()
+
+    def unlisted(self, to: str, since: int) -> list[Entry]:
+        entries = super().unlisted(to, since)
+        items = self._items.get(to, {})
+        for origin in [origin for origin in items if origin != self.me]:
+            self._unlink(items.pop(origin))
+        return entries
+
+
+class Replacing(_WithPast):
+    """A message replaces everything else on its way to its destination (PC2 of `ks`).
+
+    This is safe, and lists are shorter, until a process is forgotten: then nobody waits
+    for its message any more, nor for what that message had replaced.
+    """
+
+    __slots__ = ()
+    past = _Replacing
+
+
 UNSAFE: dict[str, tuple[type[Adaptive], dict[str, Any]]] = {
     "no_hold": (NoHold, {}),
     "no_relay": (NoRelay, {}),

@@ -17,7 +17,7 @@ from causewire.core.adaptive import Adaptive, Part
 from causewire.core.endpoint import LocalProtocolError
 from causewire.testing import Network, bearable, load, narrate, replay, run
 
-from .adaptive_mutants import FORGETFUL, STUCK, UNSAFE, mutant
+from .adaptive_mutants import FORGETFUL, STUCK, UNSAFE, Replacing, mutant
 from .adaptive_world import Invariants, adaptive
 
 CAPS = [0, 1, 2, 4, 8, 16, 64, None]
@@ -545,7 +545,8 @@ def old_news(protocol: protocols.Protocol) -> Network:
     assert [flying.packet.kind for flying in network.in_flight] == ["news"]
     network.send("o", "c", name="x2")
     network.send("o", "i", name="b")
-    arrive_where(network, lambda source, to: "c" not in (source, to))
+    network.arrive(2)
+    network.arrive(0)
     network.send("i", "c", name="w")
     arrive_where(network, lambda source, to: source == "i")
     network.settle()
@@ -566,6 +567,33 @@ def test_forgetful_mutants_are_caught(name: str) -> None:
         network = run(mutant(endpoint, **options), PROFILES[seed % 7], seed).play.network
         if any(list(endpoint_of(network, each)._past) for each in network.endpoints):
             return
+
+
+def forgotten(protocol: protocols.Protocol) -> Network:
+    """k learns of x from f, which has sent to the destination of x, and is forgotten."""
+    network = Network.of(protocol, ["o", "c", "f", "k"])
+    network.send("o", "c", name="x")
+    network.send("o", "f", name="a")
+    arrive_where(network, lambda source, to: "c" not in (source, to))
+    network.send("f", "c", name="y")
+    network.send("f", "k", name="b")
+    arrive_where(network, lambda source, to: "c" not in (source, to))
+    for name in "ock":
+        network.endpoints[name].forget("f")
+    network.send("k", "c", name="w")
+    arrive_where(network, lambda source, to: {source, to} == {"k", "c"})
+    arrive_where(network, lambda source, to: "f" not in (source, to))
+    return network
+
+
+def test_a_message_does_not_replace_what_else_is_on_its_way_to_its_destination() -> None:
+    """Without forgetting it could: the mutant passes all runs."""
+    protocol = mutant(Replacing)
+    for seed in range(150):
+        assert run(protocol, PROFILES[seed % len(PROFILES)], seed).ok
+    assert not forgotten(adaptive()).oracle.violations
+    network = forgotten(protocol)
+    assert [violation.message.name for violation in network.oracle.violations] == ["w"]
 
 
 # -- options ------------------------------------------------------------------

@@ -32,12 +32,12 @@ multicast to a group g, a set of processes, is one entry (o, g, x).
             NEWS(k, entries)         these are delivered to all their destinations
             SEEN(k)                  NEWS k has arrived
 
-**Send.** The list of a message m to d is the past, except what d listed to this process or
-sent itself, and what this process listed to d before (channels are FIFO, so d knows it
-when it delivers m). Each copy of a multicast lists its siblings, or carries the group,
-which stands for them. Then m replaces everything that is on its way to d, because d does
-not deliver m before it: the past has (me, d, m) instead. If m lists at most K entries and
-no message to d waits, m leaves. Otherwise it joins lane[d] *with the list of this moment*.
+**Send.** A message m of this process to d joins the past as (me, d, m). Its list is the past,
+except what is known to d: what d listed to this process, what d sent itself, what this
+process sent to d (the channel is FIFO), and what it listed to d before (d learns that
+before it delivers m). The copies of a multicast list each other, or carry the group, which
+stands for them. If m lists at most K entries and no message to d waits, m leaves.
+Otherwise it joins lane[d] *with the list of this moment*.
 
 **Lanes.** The first message in a lane leaves when the rest of its list has at most K
 entries. The rest shrinks in two ways: an entry turns out to be delivered, or it is sent
@@ -60,23 +60,20 @@ pair are delivered, so that it does not learn an old entry again from a process 
 news has not reached.
 
     I1  completeness: for every undelivered message (o, c, x) in the past of process i, c
-        other than i, `past` of i has an entry for c, or for a group with c, that names a
-        message of o of at least x, or a message that x happened before.
+        other than i, `past` of i has an entry of o for c, or for a group with c, of at
+        least x.
     I2  truth: an entry in `past`, or in the list of a message, names a message that
         happened before; NEWS names delivered messages only.
     I3  snapshot: the list of a waiting message is fixed when it is sent, and only shrinks.
     I4  a message carries at most K entries, and a part at most max(K // 4, 1).
 
 *Safety.* Let x -> m, both to d, and m from i. If i sent x, the channel is FIFO. Otherwise x
-is in the past of i when m is sent. If x is not delivered, I1 gives an entry for d that
-names x, or a later message of the same channel, or a message y to d with x -> y. If that
-message is an earlier one of i, it is before m on the channel; otherwise m lists it, and d
-holds m until it is delivered, which by induction is after x. So d delivers m after x.
-I1 holds after the delivery of m at d, because the list of m and what d knows make up what i
-knew when it sent m: an entry that m does not list was listed to i by d, so it was in the
-past of d then, or was listed to d by i, in a message before m on the channel, or is for d.
-It holds after news, by I2, and after a send, because the new message replaces only what
-happened before it and has the same destination.
+is in the past of i when m is sent. If x is not delivered, then by I1 `past` has an entry for
+d that names x or a later message of the same channel. Either m lists it, so d holds m; or
+an earlier message of i to d did, and that is before m on the channel; d did not list it to
+i, since no process lists messages to itself. So d delivers m after x. I1 holds after the
+delivery of m at d, because the list of m and what d knows make up what i knew when it
+sent m; it holds after news, by I2, and after a send.
 
 *Liveness*, on a reliable network without any clock. Induction over happened-before, which
 is well founded. All messages of i to d before m are delivered at some time. Then m is the
@@ -85,6 +82,12 @@ first of its lane, and d confirms every part of it, unconditionally. Its list is
 messages for which d holds m happened before m (I2), so they are delivered, and then m is.
 News is not needed for this: it only keeps lists short. Messages that arrive later
 never delay m, so nothing starves. `retransmit` repeats everything that is not confirmed.
+
+**Forgetting** a process drops all entries from and to it; a group entry stays for the other
+members. It is safe because an entry never stands for the message of another process: if m
+replaced everything on its way to d, as in `ks`, and its sender were forgotten, nothing would
+say any more that others must wait for what m had replaced. (Lists would be hardly
+shorter: what is on its way to d is listed once to each peer anyway.)
 
 With K = 0, entries travel in parts of one entry only. With K = None there is no limit:
 nothing waits at its sender, and everything is delivered at the same step as under `ks`.
@@ -98,6 +101,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable
+from sys import maxsize
 from typing import Any, Self
 
 from .adaptive_news import ReportingEndpoint
@@ -160,8 +164,8 @@ class Adaptive(ReportingEndpoint):
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is not str or not to or to == self.me:
             return self._send_to(to, payload)
-        mid = self._mid = self._mid + 1
         peer = self._peers.get(to) or self._peer(to)
+        mid = self._mid = self._mid + 1
         past = self._past
         past.sent(to, mid)
         self._post(peer, mid, payload, (), past.unlisted(to, peer.upto))
@@ -170,6 +174,7 @@ class Adaptive(ReportingEndpoint):
     def _send_to(self, to: str | Collection[str], payload: Any) -> int:
         """`send`, where it is more, or less, than a message to one other process."""
         names = destinations(to)
+        self._refuse_forgotten(names)
         others = tuple([name for name in names if name != self.me])
         if len(others) == 1:
             mid = self.send(others[0], payload)
@@ -299,6 +304,8 @@ class Adaptive(ReportingEndpoint):
             RemoteProtocolError: No correct peer could have sent it. Nothing was changed.
         """
         kind = packet.__class__
+        if self._forgotten and source in self._forgotten:
+            return
         if kind is AdaptiveMessage:
             self._receive_message(source, packet)
         elif kind is Ack:
@@ -362,7 +369,7 @@ class Adaptive(ReportingEndpoint):
             if origin == me:
                 if mid > self._mid:
                     raise RemoteProtocolError(f"{source!r} lists message {mid}, never sent")
-            elif _is_for(me, dest):
+            elif _is_for(me, dest) and origin not in self._forgotten:
                 if origin == source:
                     raise RemoteProtocolError(f"{source!r} lists its own message {mid} to {me!r}")
                 peer = peers.get(origin)
@@ -387,7 +394,7 @@ class Adaptive(ReportingEndpoint):
 
     def _learn(self, source: str, entries: Entries) -> None:
         me, learn = self.me, self._past.learn
-        for origin, dest, mid in entries:
+        for origin, dest, mid in self._of_the_living(entries):
             if origin != me and dest != me:
                 learn(origin, dest, mid, source)
 
@@ -407,6 +414,22 @@ class Adaptive(ReportingEndpoint):
         elif peer is None and (not isinstance(source, str) or source in ("", self.me)):
             raise RemoteProtocolError(f"a packet from {source!r}, which is no other process")
         self._packets.append((source, _new(Got, ("got", mid, number))))
+
+    # -- when a process is gone -----------------------------------------------
+
+    def _let_go_of(self, record: AdaptivePeer) -> None:
+        """Drop the lane of a process, and take its messages off the lists of others."""
+        gone = record.name
+        for waiting in record.lane:
+            for origin, dest, listed in waiting.rest:
+                self._give_up_hope(origin, dest, listed, gone, waiting.mid)
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        failed = super()._forget(peer)
+        for origin, dest in [pair for pair in self._hoped if peer in pair]:
+            self._shorten(origin, dest, maxsize)
+        self._held.forget(peer)
+        return failed
 
     # -- what the driver takes ------------------------------------------------
 

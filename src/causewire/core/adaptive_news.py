@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Self
 
-from .adaptive_packets import Dest, News, Seen
+from .adaptive_packets import Dest, Entries, News, Seen
 from .adaptive_past import Past
 from .adaptive_peer import AdaptivePeer
 from .endpoint import Outgoing, Packet, RemoteProtocolError
@@ -37,6 +37,7 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
         """Peers to which news may leave."""
 
     def _peer(self, name: str) -> AdaptivePeer:
+        self._refuse_forgotten((name,))
         peer = self._peers[name] = AdaptivePeer(name)
         return peer
 
@@ -73,7 +74,7 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
         if self._open[group] == mid:  # otherwise a later one takes its place everywhere
             del self._open[group]
             for name in group:
-                if name != self.me:
+                if name in self._peers:  # not this process, nor one that is gone
                     self._report(self._peers[name], self.me, group, mid)
 
     def _delivered(self, origin: str, dest: Dest, mid: int, source: str) -> None:
@@ -99,7 +100,8 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
         me = self.me
         if source not in self._peers:
             raise RemoteProtocolError(f"{source!r} sent news, and nothing before")
-        for origin, dest, mid in news[2]:
+        entries = self._of_the_living(news[2])
+        for origin, dest, mid in entries:
             if origin == me or dest == me:
                 raise RemoteProtocolError(f"{source!r} has news of {me!r} for itself")
             if dest.__class__ is tuple and me in dest:
@@ -108,9 +110,16 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
                     raise RemoteProtocolError(
                         f"{me!r} has not delivered message {mid} of {origin!r}"
                     )
-        for origin, dest, mid in news[2]:
+        for origin, dest, mid in entries:
             self._delivered(origin, dest, mid, source)
         self._packets.append((source, _new(Seen, ("seen", news[1]))))
+
+    def _of_the_living(self, entries: Entries) -> Entries:
+        """Return the entries about messages between processes that are not forgotten."""
+        gone = self._forgotten
+        if not gone:
+            return entries
+        return tuple([entry for entry in entries if gone.isdisjoint(entry[:2])])
 
     def _receive_seen(self, source: str, number: int) -> None:
         peer = self._peers.get(source)
@@ -130,6 +139,21 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
             peer.number += 1
             self._packets.append((name, _new(News, ("news", peer.number, peer.unseen))))
         self._due = {}
+
+    # -- when a process is gone -----------------------------------------------
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        record = self._peers.get(peer)
+        failed = super()._forget(peer)
+        self._past.forget(peer)
+        self._due.pop(peer, None)
+        if record is not None:
+            waiting = [(message.mid, message.group) for message in record.lane]
+            sent = [(mid, message.group) for mid, message in record.sent.items()]
+            for mid, group in sent + waiting:
+                if group:
+                    self._copy_acked(group, mid)
+        return failed
 
     # -- what the driver takes ------------------------------------------------
 

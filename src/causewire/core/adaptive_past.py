@@ -151,6 +151,21 @@ class Past:
             del self._owed[key]
         return due
 
+    def forget(self, peer: str) -> None:
+        """Drop all messages from and to a process that is gone."""
+        for dest, items in list(self._items.items()):
+            for origin, item in list(items.items()):
+                if peer in (origin, dest):
+                    self._unlink(item)
+                    del items[origin]
+            if not items:
+                del self._items[dest]
+        self._settled = {key: mid for key, mid in self._settled.items() if peer not in key}
+        owed = {key: peers for key, peers in self._owed.items() if peer not in key}
+        for peers in owed.values():
+            peers.pop(peer, None)
+        self._owed = {key: peers for key, peers in owed.items() if peers}
+
     # -- what to tell ---------------------------------------------------------
 
     def unlisted(self, to: str, since: int) -> list[Entry]:

@@ -150,6 +150,7 @@ TABLE: tuple[Protocol, ...] = (
         noncausal_latency="0 up to K entries",
         in_transit="unlimited",
         control_messages=("ack", "news"),
+        forgets=True,
         options=("cap", "groups"),
     ),
     Protocol(
