@@ -101,7 +101,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable
-from sys import maxsize
 from typing import Any, Self
 
 from .adaptive_news import ReportingEndpoint
@@ -123,6 +122,9 @@ from .held import HoldingBuffer, Need
 __all__ = ["Adaptive", "AdaptiveMessage", "Got", "News", "Part", "Seen"]
 
 _new = tuple.__new__
+
+_ANY = 1 << 64
+"""A number above those of all messages."""
 
 
 def _is_for(name: str, dest: Dest) -> bool:
@@ -427,7 +429,7 @@ class Adaptive(ReportingEndpoint):
     def _forget(self, peer: str) -> tuple[int, ...]:
         failed = super()._forget(peer)
         for origin, dest in [pair for pair in self._hoped if peer in pair]:
-            self._shorten(origin, dest, maxsize)
+            self._shorten(origin, dest, _ANY)
         self._held.forget(peer)
         return failed
 
