@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 MINUTES ?= 10
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml
 
-.PHONY: nemesis help demo test test-quick test-spark coverage lint lock docs bench measurements verified soak fuzz clean
+.PHONY: nemesis help demo test test-quick test-spark coverage lint lock docs bench measurements study study-quick verified soak fuzz clean
 help:
 	@echo "make demo        see a causal violation happen, see it prevented, and read why"
 	@echo "make test        run all tests"
@@ -19,6 +19,8 @@ help:
 	@echo "make docs        build the documentation site, out/site/index.html"
 	@echo "make bench       run the benchmarks"
 	@echo "make measurements  run the benchmarks and write docs/measurements (on an idle machine)"
+	@echo "make study       run the study of docs/study.md (hours; it can be stopped and continued)"
+	@echo "make study-quick run it with few and small runs, in about a minute"
 	@echo "make verified    repeat every model check of docs/verification.md (hours of CPU time)"
 	@echo "make soak        run 100,000 seeded runs of every protocol (minutes on two cores)"
 	@echo "make nemesis     inject random faults into real processes for MINUTES=10, and judge their traces"
@@ -85,6 +87,17 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/pipeline.py
 	$(BIN)/python benchmarks/scan.py
 	$(BIN)/python -m campaigns.planted
+
+study: $(STAMP)
+	@for part in small scale distance freeze; do \
+	  $(BIN)/causewire sweep experiments/study/$$part.toml --out out/study/$$part && \
+	  $(BIN)/causewire report out/study/$$part || exit 1; \
+	done
+
+study-quick: $(STAMP)
+	@$(BIN)/causewire workload
+	@$(BIN)/causewire sweep experiments/study/quick.toml --out out/study/quick
+	@$(BIN)/causewire report out/study/quick
 
 verified: $(STAMP)
 	$(BIN)/python -m campaigns.verified

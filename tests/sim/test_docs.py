@@ -61,4 +61,4 @@ def test_every_figure_of_the_summary_is_on_the_page() -> None:
 
 
 def test_there_was_something_to_test() -> None:
-    assert len(EVERY) == 8 + 9 + 8 + 5
+    assert len(EVERY) == 8 + 10 + 8 + 5

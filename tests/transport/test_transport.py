@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from causewire import protocols
 from causewire.core.endpoint import LocalProtocolError
 from causewire.transport import (
     PeerLeft,
@@ -19,6 +20,7 @@ from causewire.transport import (
     Transport,
     TransportConfig,
 )
+from causewire.transport.carrier import is_native
 
 from .pair import A, B, Pair, events, payloads
 
@@ -558,3 +560,9 @@ def test_names_that_cannot_travel() -> None:
     for name in ("", "x" * 256, "a\0b", "tab\t"):
         with pytest.raises(ValueError, match="process name"):
             Transport(name, incarnation=1, entropy=bytes, protocol="csps")
+
+
+def test_only_endpoints_whose_messages_fit_in_runs_are_driven_directly() -> None:
+    """`adaptive` derives from the FIFO endpoint, but its messages carry entries."""
+    native = {name for name in protocols.names() if is_native(protocols.describe(name))}
+    assert native == {"csps", "sps", "fifo"}

@@ -13,6 +13,7 @@ from typing import Any
 from ..sim import Config, Constant, SimulationError, Summary, Times, Uniform, simulate
 from ..sim.workloads import KINDS
 from ..trace import TraceError, TraceWriter, open_writer
+from .assignments import assign, table_of
 from .errors import CommandError
 from .output import count, duration, print_json, table
 from .progress import Progress
@@ -109,18 +110,18 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.workload is not None and _kind(settings.get("workload")) != args.workload:
         settings["workload"] = args.workload
     if args.processes is not None:
-        _table(settings, "processes")["count"] = args.processes
+        table_of(settings, "processes")["count"] = args.processes
     for name in ("loss", "duplicate"):
         value = getattr(args, name)
         if value is not None:
-            _table(settings, "network")[name] = value
+            table_of(settings, "network")[name] = value
     if args.latency is not None or args.jitter is not None:
-        _table(settings, "network")["latency"] = _latency(args.latency, args.jitter)
+        table_of(settings, "network")["latency"] = _latency(args.latency, args.jitter)
     if args.bandwidth is not None:
         bare = args.bandwidth.isdecimal()
-        _table(settings, "network")["bandwidth"] = int(args.bandwidth) if bare else args.bandwidth
+        table_of(settings, "network")["bandwidth"] = int(args.bandwidth) if bare else args.bandwidth
     for assignment in args.set:
-        _assign(settings, assignment)
+        assign(settings, assignment)
     return settings
 
 
@@ -136,37 +137,6 @@ def _read(path: str) -> dict[str, Any]:
 
 def _kind(workload: Any) -> Any:
     return workload.get("kind") if isinstance(workload, dict) else workload
-
-
-_SHORT = {"processes": "count", "workload": "kind"}
-"""Tables that may be given by one of their values alone, and which one that is."""
-
-
-def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a table of the settings, which is created if it is missing."""
-    value = settings.get(name)
-    if value is None:
-        value = {}
-    elif not isinstance(value, dict):
-        if name not in _SHORT:
-            raise CommandError(f"{name} is a value in the file, not a table")
-        value = {_SHORT[name]: value}
-    settings[name] = value
-    return value
-
-
-def _assign(settings: dict[str, Any], assignment: str) -> None:
-    """Apply an assignment such as `network.fifo=true`; the value is TOML, or else a string."""
-    key, equals, text = assignment.partition("=")
-    *tables, name = key.strip().split(".")
-    if not equals or not name or not all(tables):
-        raise CommandError(f"--set takes KEY=VALUE, not {assignment!r}")
-    for table_name in tables:
-        settings = _table(settings, table_name)
-    try:
-        settings[name] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        settings[name] = text
 
 
 def _latency(latency: str | None, jitter: str | None) -> Any:

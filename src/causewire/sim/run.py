@@ -107,7 +107,7 @@ class Simulation:
         "_think",
         "_ticks",
         "_timeline",
-        "_traffic",
+        "traffic",
     )
 
     def __init__(self, config: SimulationConfig, trace: Sink | None, run: str) -> None:
@@ -141,7 +141,7 @@ class Simulation:
         self._timeline = Timeline(config.faults, names)
         self._links = Links(config.network, config.fifo(), self._timeline, names, scheduler, random)
         self._carry, self._dropped = self._links.carry, self._links.dropped
-        self._traffic = config.workload.traffic(
+        self.traffic = config.workload.traffic(
             Environment(
                 processes=self._processes,
                 names=names,
@@ -207,7 +207,7 @@ class Simulation:
         if self._config.until is not None:
             scheduler.at(self._config.until + 1, END)
         if self._messages:
-            for p, delay in self._traffic.start():
+            for p, delay in self.traffic.start():
                 scheduler.at(delay, WAKE, p)
 
     # -- what a process does -----------------------------------------------------
@@ -217,20 +217,20 @@ class Simulation:
         if p.busy:
             p.tasks.append(None)
         else:
-            self._act(p, self._traffic.wake(p))
+            self._act(p, self.traffic.wake(p))
             self._flush(p)
 
     def _react(self, p: Process, message: SimMessage) -> None:
         """Let p do what follows from a message."""
-        if self._traffic.reacts:
-            self._act(p, self._traffic.react(p, message))
+        if self.traffic.reacts:
+            self._act(p, self.traffic.react(p, message))
 
     def _go_on(self, p: Process) -> None:
         """Let p do what has waited while it was busy, up to the next thing that takes time."""
         while p.tasks and not p.busy:
             message = p.tasks.popleft()
             if message is None:
-                self._act(p, self._traffic.wake(p))
+                self._act(p, self.traffic.wake(p))
             elif self._application.handle(p, message):
                 self._react(p, message)
         self._flush(p)
@@ -362,8 +362,8 @@ class Simulation:
         if not self._tally.delivered(p, message, copy, self._scheduler.now):
             return
         if not self._application.takes_time:
-            if self._traffic.reacts:
-                self._act(p, self._traffic.react(p, message))
+            if self.traffic.reacts:
+                self._act(p, self.traffic.react(p, message))
         elif p.busy:
             p.tasks.append(message)
         elif self._application.handle(p, message):

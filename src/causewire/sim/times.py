@@ -29,7 +29,7 @@ _RATIO = 1.7155277699214135
 """sqrt(8/e), of the ratio-of-uniforms method."""
 
 
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
     """e to the x: x = k ln 2 + r with small r, then a Taylor series in r."""
     k = round(x / _LN2)
     r = x - k * _LN2
@@ -39,7 +39,7 @@ def _exp(x: float) -> float:
     return ldexp(total, k)
 
 
-def _log(x: float) -> float:
+def log(x: float) -> float:
     """The natural logarithm: x = m 2^k with m near 1, then a series in (m-1)/(m+1)."""
     m, k = frexp(x)
     if m < _SQRT_HALF:
@@ -57,7 +57,7 @@ def _normal(random: Random) -> float:
     while True:
         u = 1.0 - random()
         z = _RATIO * (random() - 0.5) / u
-        if z * z <= -4.0 * _log(u):
+        if z * z <= -4.0 * log(u):
             return z
 
 
@@ -130,7 +130,7 @@ class Exponential(Time):
 
     def sampler(self, random: Random) -> Callable[[], int]:
         mean = self.mean
-        return lambda: int(-mean * _log(1.0 - random()))
+        return lambda: int(-mean * log(1.0 - random()))
 
     def longest(self) -> int:
         return 7 * self.mean
@@ -166,10 +166,10 @@ class LogNormal(Time):
     def sampler(self, random: Random) -> Callable[[], int]:
         median = self.median
         sigma = self.sigma
-        return lambda: int(median * _exp(sigma * _normal(random)))
+        return lambda: int(median * exp(sigma * _normal(random)))
 
     def longest(self) -> int:
-        return int(self.median * _exp(3 * self.sigma))
+        return int(self.median * exp(3 * self.sigma))
 
 
 _read = one_of(Constant, Uniform, Exponential, Normal, LogNormal)

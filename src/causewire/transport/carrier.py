@@ -135,7 +135,7 @@ class Native(Carrier):
 
 def is_native(protocol: Protocol) -> bool:
     """Return whether the transport drives a protocol directly."""
-    return issubclass(protocol.endpoint, fifo.FifoEndpoint)
+    return issubclass(protocol.endpoint, fifo.Fifo | hybrid.HybridEndpoint)
 
 
 def group_of(me: str, peers: Iterable[str]) -> tuple[str, ...]:

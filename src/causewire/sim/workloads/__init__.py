@@ -2,6 +2,7 @@
 
 from ..settings import one_of
 from .base import Action, Environment, Traffic, Workload
+from .deployment import Deployment
 from .flows import Pipeline, Relay, RequestReply
 from .multicasts import Broadcast, Groups
 from .replay import Replay
@@ -13,6 +14,7 @@ __all__ = [
     "Action",
     "Broadcast",
     "Call",
+    "Deployment",
     "Environment",
     "Groups",
     "Hotspot",
@@ -36,6 +38,7 @@ _CLASSES: tuple[type[Workload], ...] = (
     RequestReply,
     Relay,
     Microservices,
+    Deployment,
     Broadcast,
     Groups,
     Replay,
