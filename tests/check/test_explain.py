@@ -82,6 +82,7 @@ def test_as_json() -> None:
         "violations": 1,
         "duplicates": 0,
         "undelivered": 0,
+        "identical": 0,
         "bad": 0,
         "reasons": {},
         "examples": [

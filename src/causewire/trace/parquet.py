@@ -189,9 +189,16 @@ def read_parquet(path: Location, columns: Sequence[str], rows: int) -> Iterator[
 
 def opened(path: Location, dictionaries: Sequence[str] = _DICTIONARIES) -> pq.ParquetFile:
     """A file in which flipped bits are found, and names are read as codes."""
-    return pq.ParquetFile(
-        source_of(path), read_dictionary=dictionaries, page_checksum_verification=True
-    )
+    try:
+        return pq.ParquetFile(
+            source_of(path), read_dictionary=dictionaries, page_checksum_verification=True
+        )
+    except KeyError:  # a column is missing, and may be in the path
+        present = {str(column.path) for column in pq.ParquetFile(source_of(path)).schema}
+        found = [name for name in dictionaries if name in present]
+        return pq.ParquetFile(
+            source_of(path), read_dictionary=found, page_checksum_verification=True
+        )
 
 
 def read_group(
