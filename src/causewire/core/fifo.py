@@ -36,7 +36,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import partial
 from itertools import repeat
-from operator import lt
 from typing import Any, Generic, Self, TypeVar
 
 from .endpoint import (
@@ -205,16 +204,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
                 changed, so none of its messages was delivered.
         """
         mids, pid, payloads, per, _ = run
-        if (
-            not mids
-            or len(mids) != len(payloads)
-            or type(pid) is not int
-            or pid < 0
-            or type(per) is not bool
-            or set(map(type, mids)) != {int}
-            or mids[0] <= pid
-            or not all(map(lt, mids, mids[1:]))
-        ):
+        if not run.well_formed():
             raise RemoteProtocolError(
                 f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
             )

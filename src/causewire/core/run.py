@@ -8,6 +8,7 @@ writes them, reads them at the other end and hands them to the peer's endpoint
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import lt
 from typing import Any, NamedTuple
 
 __all__ = ["MessageRun"]
@@ -26,6 +27,22 @@ class MessageRun(NamedTuple):
     """Whether a permit will follow for these messages."""
     size: int = 0
     """Total bytes of the payloads, if the driver has measured them; the core does not."""
+
+    def well_formed(self) -> bool:
+        """Return whether these can be messages in a row: a payload for each ascending number."""
+        mids, pid, payloads, per, _ = self
+        try:
+            return (
+                len(mids) == len(payloads)
+                and type(per) is bool
+                and type(pid) is int
+                and type(mids[0]) is int
+                and 0 <= pid < mids[0]
+                and type(sum(mids)) is int  # with a float among them it would not be
+                and all(map(lt, mids, mids[1:]))
+            )
+        except (IndexError, TypeError):  # no messages, or numbers that are not numbers
+            return False
 
     def split(self, count: int) -> tuple[MessageRun, MessageRun]:
         """Return a run of the first `count` messages, and a run of the others."""
