@@ -319,3 +319,18 @@ def test_ks_refuses_to_forget(options: dict[str, Any]) -> None:
         c.forget("x")
     assert c == before
     assert not promised("ks", options).forgets
+
+
+@pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
+def test_a_function_that_sends_to_the_forgotten_refuses(protocol: str) -> None:
+    a = protocols.create(protocol, "a")
+    assert isinstance(a, FifoEndpoint)
+    send = a.sender_to("b")
+    assert send("x") == 1
+    assert a.forget("b") == (1,)
+    before = copy.copy(a)
+    with pytest.raises(LocalProtocolError):
+        send("y")
+    assert a == before
+    assert a.send("c", "z") == 2
+    assert [to for to, _ in a.take_packets()] == ["c"]

@@ -177,9 +177,10 @@ class Csps(HybridEndpoint[HybridPeer]):
         peer = self._peers.get(name) or self._peer(name)
 
         def send(payload: Any) -> int:
-            mid = self._mid = self._mid + 1
-            peer.mids.append(mid)
+            mid = self._mid + 1
+            peer.mids.append(mid)  # which refuses if the peer was forgotten
             peer.payloads.append(payload)
+            self._mid = mid
             if self._missing.next != self._per:
                 self._find_tail(mid)
             self._tail.append(peer)

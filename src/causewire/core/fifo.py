@@ -114,6 +114,13 @@ class FifoPeer:
         return 4 + len(self.mids) - self.head + 2 * len(self.early)
 
 
+class _Refusing(list[int]):
+    """The numbers of messages to a process that was forgotten: there are no more."""
+
+    def append(self, mid: int) -> None:
+        raise LocalProtocolError(f"message {mid} is for a process that was forgotten")
+
+
 def _not_the_successor(source: str, mid: int, pid: int) -> RemoteProtocolError:
     return RemoteProtocolError(
         f"{source!r} sent message {mid} as the one after {pid}, which was another"
@@ -293,6 +300,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
             return ()
         failed = tuple(record.mids[record.head :])
         self._let_go_of(record)
+        record.mids = _Refusing()  # somebody may have kept the record: see `sender_to`
         del self._peers[peer]
         self._acks.pop(peer, None)
         self._out[:] = [each for each in self._out if each is not record]
