@@ -39,17 +39,20 @@ PUBLIC: dict[str, str] = {
         DurationError UNITS format_duration parse_duration
     """,
     "causewire.node": """
-        Closed Config DeliveryFailed Event Full Message MessageBlocked Node NodeError
-        PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt
-        Superseded TransportConfig UnknownPeer run
+        Closed Config DeliveryFailed Event Full Message MessageBlocked NameInUse Node NodeError
+        NodeRejoined NodeRenumbered NodeSuperseded PeerForgotten PeerGone PeerLeft PeerMoved
+        PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed
+        TransportConfig UnknownPeer VerificationFailed run
     """,
     "causewire.blocking": """
         Node Receipt
     """,
     "causewire.transport": """
-        Accepted Address Confirmed Delivered DropReason Event MessageBlocked Observer
-        PeerEvent PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerStatus PeerUp
-        Reason Room Session Stats Status Superseded Transport TransportConfig UnknownPeer
+        Accepted Address Confirmed Delivered DropReason Event GiveUpAfter MessageBlocked
+        NameInUse NodeRejoined NodeRenumbered NodeSuperseded Observer PeerEvent PeerForgotten
+        PeerGone PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerStatus PeerUp
+        Reason Room Session Stats Status Superseded TraceFailed Transport TransportConfig
+        UnknownPeer VerificationFailed
     """,
     "causewire.trace": """
         DELIVER Event NAMES RECEIVE RELEASE SEND ShivizLog Trace TraceBatch TraceError

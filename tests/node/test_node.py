@@ -22,6 +22,7 @@ from causewire.node import (
     PeerRestarted,
     PeerSilent,
     PeerUp,
+    TransportConfig,
 )
 from causewire.testing.virtual import VirtualLoop, run
 
@@ -255,7 +256,7 @@ def test_a_resolver_finds_peers_and_finds_them_again() -> None:
 
         async with (
             node(loop, "alice", peers={}, resolver=resolver) as alice,
-            node(loop, "bob", peers={}) as bob,
+            node(loop, "bob", peers={}, config=TransportConfig(keepalive=60.0)) as bob,
         ):
             seen = watch(alice)
             await (await alice.send("bob", b"one")).delivered()

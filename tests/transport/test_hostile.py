@@ -144,7 +144,13 @@ def test_strangers_cannot_fill_the_memory() -> None:
     for greeting, _ in ann._greeter.out:
         target.raw(greeting)
     target.check()
-    assert target.bob.stats.dropped["too_many_peers"] > 50
+    assert "ann" in target.bob._peers.known
+    for k in range(15):
+        target.bob.add_peer(f"wanted {k}", ("127.0.0.1", 3), target.pair.now)
+    for greeting, _ in ann._greeter.out:
+        target.raw(greeting)
+    target.check()
+    assert sum(peer.wanted for peer in target.bob._peers.known.values()) == 15
 
 
 SIZE = 16_000

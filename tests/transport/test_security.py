@@ -152,7 +152,7 @@ def test_a_copy_from_elsewhere_does_not_divert_a_session(key: bytes | None) -> N
     """A stranger races a copy of one datagram in each direction from his own address."""
     pair = Pair(key=key).meet()
     for sender, receiver in ((pair.ann, pair.bob), (pair.bob, pair.ann)):
-        sender.send(pair.other(sender).name, b"x")
+        sender.send(pair.other(sender).me.name, b"x")
         for data in pair.out(sender):
             receiver.datagram_received(data, EVE, pair.now)  # the copy is faster
             pair.give(receiver, data)

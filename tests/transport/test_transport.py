@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
 from causewire import protocols
 from causewire.core.endpoint import LocalProtocolError
 from causewire.transport import (
+    NodeRenumbered,
+    NodeSuperseded,
     PeerLeft,
     PeerMoved,
     PeerRefused,
@@ -253,16 +256,57 @@ def test_an_old_greeting_does_not_fool_one_who_just_started() -> None:
     assert "bob" not in pair.ann._live
 
 
-def test_one_who_was_superseded_is_told() -> None:
+def meet_again(pair: Pair, newcomer: Transport[Any]) -> Transport[Any]:
+    """Let another bob meet ann; returns the former one."""
+    former, pair.bob = pair.bob, newcomer
+    newcomer.add_peer("ann", A, pair.now)
+    newcomer.timer_fired(pair.now)
+    pair.exchange()
+    pair.later(0.01)
+    pair.exchange()
+    return former
+
+
+def test_a_number_that_is_too_low_is_raised() -> None:
+    """The clock was set back before a restart: a peer knows better, and says so."""
     pair = Pair().meet()
-    old = pair.start("bob", 1999)
-    old.add_peer("ann", A, pair.now)
-    old.timer_fired(pair.now)
-    for data, _ in old.datagrams_to_send(pair.now):
-        pair.give(pair.ann, data)
-    for data in pair.out(pair.ann):
-        old.datagram_received(data, A, pair.now)
-    assert events(old) == [Superseded("bob", 2001)]
+    pair.send(b"x")
+    pair.exchange()
+    meet_again(pair, pair.start("bob", 1999))
+    assert pair.bob.me.incarnation > 2001
+    assert NodeRenumbered("bob", pair.bob.me.incarnation) in events(pair.bob)
+    assert PeerRestarted("ann", 0) not in events(pair.bob)
+    assert pair.session.incarnation == pair.bob.me.incarnation
+    pair.send(b"to the new one")
+    pair.exchange()
+    assert payloads(pair.bob) == [b"to the new one"]
+
+
+def test_a_number_that_is_too_low_is_not_raised_beyond_reason() -> None:
+    pair = Pair()
+    pair.ann._peers.floors["bob"] = (1 << 63) - 1
+    pair.bob.add_peer("ann", A, pair.now)
+    pair.bob.timer_fired(pair.now)
+    pair.exchange()
+    assert pair.bob.me.incarnation == 2001
+
+
+def test_one_who_was_superseded_is_told_and_cannot_send() -> None:
+    pair = Pair().meet()
+    former = meet_again(pair, pair.start("bob", 3001))
+    told = [data for data, _ in pair.ann.datagrams_to_send(pair.now)]
+    assert not told  # that was at once
+    former.send("ann", b"x")
+    for _ in range(5):
+        for data, _ in former.datagrams_to_send(pair.now):
+            pair.give(pair.ann, data)
+        for data in pair.out(pair.ann):
+            former.datagram_received(data, A, pair.now)
+        pair.later(0.5)
+        former.timer_fired(pair.now)
+    assert NodeSuperseded("bob", 3001) in events(former)
+    with pytest.raises(Superseded, match="rejoin"):
+        former.try_send("ann", b"x")
 
 
 def test_goodbye() -> None:

@@ -8,15 +8,15 @@ async with causewire.Node("alice", listen="127.0.0.1:9001", peers={...}) as alic
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
-
 from ..transport import (
     MessageBlocked,
+    NameInUse,
+    NodeRejoined,
+    NodeRenumbered,
+    NodeSuperseded,
     PeerEvent,
+    PeerForgotten,
+    PeerGone,
     PeerLeft,
     PeerMoved,
     PeerRefused,
@@ -25,12 +25,15 @@ from ..transport import (
     PeerUp,
     Reason,
     Superseded,
+    TraceFailed,
     TransportConfig,
     UnknownPeer,
+    VerificationFailed,
 )
 from .base import Message
 from .node import Node, Receipt
 from .receipt import Closed, DeliveryFailed, Full, NodeError
+from .running import run
 
 Config = TransportConfig
 Event = PeerEvent
@@ -43,8 +46,14 @@ __all__ = [
     "Full",
     "Message",
     "MessageBlocked",
+    "NameInUse",
     "Node",
     "NodeError",
+    "NodeRejoined",
+    "NodeRenumbered",
+    "NodeSuperseded",
+    "PeerForgotten",
+    "PeerGone",
     "PeerLeft",
     "PeerMoved",
     "PeerRefused",
@@ -54,45 +63,9 @@ __all__ = [
     "Reason",
     "Receipt",
     "Superseded",
+    "TraceFailed",
     "TransportConfig",
     "UnknownPeer",
+    "VerificationFailed",
     "run",
 ]
-
-T = TypeVar("T")
-
-
-COLLECT_AFTER = 50_000
-"""How many more objects make Python look for reference cycles, under `run`."""
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine like `asyncio.run`, in a process that moves many messages.
-
-    It uses uvloop if that is installed. In the main thread, it also makes the garbage
-    collector run less often: messages are in no reference cycle and come and go by the
-    thousand, so with Python's default of 700 objects it would examine all messages in
-    flight again and again without finding anything.
-
-    Args:
-        main: The coroutine.
-
-    Returns:
-        The result of the coroutine.
-    """
-    often, *rest = gc.get_threshold()
-    if often and threading.current_thread() is threading.main_thread():
-        gc.set_threshold(max(often, COLLECT_AFTER), *rest)
-        try:
-            return _run(main)
-        finally:
-            gc.set_threshold(often, *rest)
-    return _run(main)
-
-
-def _run(main: Coroutine[Any, Any, T]) -> T:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    return uvloop.run(main)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ..transport import Address
 
-__all__ = ["Place", "bind", "lookup", "lookup_now", "split"]
+__all__ = ["Place", "bind", "is_hostname", "lookup", "lookup_now", "split"]
 
 Place: TypeAlias = str | Address
 """The address of a node: `"host:port"`, `"[::1]:port"`, or a pair."""
@@ -43,6 +43,11 @@ def _numeric(place: Place) -> tuple[Address, bool]:
         return (str(ipaddress.ip_address(host)), port), True
     except ValueError:
         return (host, port), False
+
+
+def is_hostname(place: Place) -> bool:
+    """Return whether the host of an address has to be resolved."""
+    return not _numeric(place)[1]
 
 
 def _first(host: str, port: int, found: list[Any]) -> Address:

@@ -11,12 +11,14 @@ import os
 import secrets
 import socket
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..core.endpoint import Delivery
-from ..protocols import Protocol
-from ..transport import Address, Transport, TransportConfig
+from ..core.fifo import FifoEndpoint
+from ..protocols import Protocol, describe
+from ..transport import Address, GiveUpAfter, Superseded, Transport, TransportConfig
 from .addresses import Place
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
@@ -28,6 +30,12 @@ Message = Delivery
 
 Resolver = Callable[[str], Place | Awaitable[Place | None] | None]
 """Returns the address of a process, or None if it is not known."""
+
+GIVE_UP_AFTER = 30.0
+"""The default of `give_up_after`, in seconds."""
+
+GOODBYE = 0.5
+"""Seconds that a goodbye may take after `drain`, if there was any."""
 
 R = TypeVar("R", bound=BaseReceipt)
 
@@ -65,6 +73,14 @@ class BaseNode(Generic[R]):
         sock: A bound datagram socket to use, in place of `listen`.
         incarnation: A number that is higher than that of every earlier start of this
             process; by default it is made from the time.
+        give_up_after: How many seconds a peer may leave messages or pings unanswered before
+            it is given up: messages to it fail, and nobody waits for it any longer. A
+            mapping gives a time for each name; None means never. The default is 30 seconds
+            for protocols that can continue without a peer: longer than a restart, a pause
+            for garbage collection or a change of routes usually takes, and shorter than
+            callers of a service usually wait.
+        rejoin: Whether to continue as a new incarnation when peers have given this
+            process up, rather than to raise `Superseded`.
 
     Raises:
         LocalProtocolError: The protocol or one of its options is not known.
@@ -92,6 +108,8 @@ class BaseNode(Generic[R]):
         insecure: bool = False,
         sock: socket.socket | None = None,
         incarnation: int | None = None,
+        give_up_after: GiveUpAfter | Literal["default"] = "default",
+        rejoin: bool = False,
     ) -> None:
         self._listen = listen
         self._places = dict(peers or {})
@@ -105,27 +123,37 @@ class BaseNode(Generic[R]):
             from .recorder import TraceRecorder, lives_in
 
             life += lives_in(trace, name)
+        if give_up_after == "default":
+            forgets = issubclass(describe(protocol).endpoint, FifoEndpoint)
+            give_up_after = GIVE_UP_AFTER if forgets else None
+        self._rejoins = rejoin
+        self._messages: deque[Message] = deque()
+        self._arguments: dict[str, Any] = {
+            "protocol": protocol,
+            "protocol_options": protocol_options,
+            "peers": self._places,
+            "key": key,
+            "entropy": secrets.token_bytes,
+            "identity": identity,
+            "identities": identities,
+            "config": config,
+            "life": life,
+            "receipt": self._receipt,
+            "driver": self,
+            "give_up_after": give_up_after,
+            "messages": self._messages,
+        }
         self._transport: Transport[R] = Transport(
-            name,
-            incarnation=incarnation or new_incarnation(),
-            entropy=secrets.token_bytes,
-            protocol=protocol,
-            protocol_options=protocol_options,
-            peers=self._places,
-            key=key,
-            identity=identity,
-            identities=identities,
-            config=config,
-            life=life,
-            receipt=self._receipt,
-            driver=self,
+            name, incarnation=incarnation or new_incarnation(), **self._arguments
         )
         if trace is not None:
-            self._recorder = self._transport.observer = TraceRecorder(trace, run, name, life)
-        self._messages = self._transport.messages
+            self._recorder = TraceRecorder(trace, run, name, life)
+            self._transport.observer = self._recorder
         self._closing = False
         self.drained: bool | None = None
         """After closing: whether every accepted message had been delivered by then."""
+        self.unheard: tuple[str, ...] = ()
+        """After closing: the peers that were up and have not acknowledged the goodbye."""
         self._prepare()
 
     def _prepare(self) -> None:
@@ -134,12 +162,12 @@ class BaseNode(Generic[R]):
     @property
     def name(self) -> str:
         """The name of this process."""
-        return self._transport.name
+        return self._transport.me.name
 
     @property
     def incarnation(self) -> int:
         """The number that tells this start of the process from all others."""
-        return self._transport.incarnation
+        return self._transport.me.incarnation
 
     @property
     def address(self) -> Address:
@@ -153,11 +181,31 @@ class BaseNode(Generic[R]):
         host, port = self._socket.getsockname()[:2]
         return host, port
 
+    def _next_life(self, now: float) -> None:
+        """Replace the transport by that of a new incarnation, with the same peers."""
+        old = self._transport
+        number = max(new_incarnation(), old.me.incarnation + 1, old.me.superseded + 1)
+        self._transport = Transport(self.name, incarnation=number, **self._arguments)
+        if self._recorder is not None:
+            self._transport.observer = self._recorder
+        for name, peer in old.status().peers.items():
+            self._transport.add_peer(name, peer.address, now)
+        old.abort()
+
+    def _check_superseded(self) -> None:
+        if self._transport.me.superseded:
+            raise Superseded(self.name, self._transport.me.superseded)
+
     def _peers_up(self) -> list[str]:
         return [name for name, peer in self._transport.status().peers.items() if peer.up]
 
     def _unreached(self) -> list[str]:
         return [name for name, peer in self._transport.status().peers.items() if not peer.up]
+
+    def _unresolved(self) -> list[str]:
+        """Peers that were named, and whose address could not be found yet."""
+        known = self._transport.status().peers
+        return [name for name in self._places if name not in known and name != self.name]
 
     def _stats(self) -> dict[str, Any]:
         return self._transport.status().counters
@@ -173,3 +221,13 @@ class BaseNode(Generic[R]):
         if left:
             _log.warning("%s closes with messages that were not delivered: %s", self.name, left)
         return self.drained
+
+    def _end_goodbye(self) -> None:
+        """Record, and log, which peers have not acknowledged the goodbye."""
+        self.unheard = tuple(self._transport.unheard)
+        if self.unheard:
+            _log.warning(
+                "%s leaves, and these peers have not heard of it: %s",
+                self.name,
+                ", ".join(self.unheard),
+            )

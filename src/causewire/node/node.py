@@ -8,27 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from heapq import heappop, heappush
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+from weakref import WeakSet
 
 from ..core.endpoint import LocalProtocolError
 from ..transport import (
+    Address,
     Confirmed,
     Delivered,
+    NodeRejoined,
+    NodeSuperseded,
     PeerEvent,
     Reason,
     Room,
     Session,
+    TraceFailed,
+    Transport,
     UnknownPeer,
 )
-from .addresses import Place, bind, lookup
-from .base import BaseNode, Message
+from .addresses import Place, bind, is_hostname, lookup
+from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
+from .journal import log_event
 from .receipt import BaseReceipt, Closed, Full, NodeError
 
 __all__ = ["Node", "Receipt"]
+
+_resolver_log = logging.getLogger("causewire.resolver")
 
 
 class Receipt(BaseReceipt):
@@ -53,6 +63,9 @@ class Node(BaseNode[Receipt]):
     __doc__ = BaseNode.__doc__
     _receipt = Receipt
 
+    _started: ClassVar[WeakSet[Node]] = WeakSet()
+    """All nodes that have been started and are not closed."""
+
     def _prepare(self) -> None:
         self._try_send: Callable[[str | Collection[str], bytes], Receipt | None] = self._refuse
         self._bridge: Bridge | None = None
@@ -75,14 +88,16 @@ class Node(BaseNode[Receipt]):
         """
         if self._bridge is not None or self._closing:
             raise NodeError(f"{self.name} has been started before")
-        places = {name: await lookup(place) for name, place in self._places.items()}
+        places = {name: await self._find(name, place) for name, place in self._places.items()}
         if self._socket is None:
             self._socket = bind(await lookup(self._listen), self._insecure)
         bridge = self._bridge = Bridge(self._transport, self._socket, self._handle_events)
         self._try_send = self._transport.try_send
+        self._started.add(self)
         for name, address in places.items():
-            self._transport.add_peer(name, address, bridge.loop.time())
-        if self._resolver is not None:
+            if address is not None:
+                self._transport.add_peer(name, address, bridge.loop.time())
+        if self._resolver is not None or any(map(is_hostname, self._places.values())):
             self._resolving = bridge.loop.create_task(self._resolve_lost())
         bridge.soon()
         return self
@@ -110,8 +125,14 @@ class Node(BaseNode[Receipt]):
         drained = self._end_drain()
         self._transport.close()
         bridge.flush()
+        wait = self._drain if drain is None else drain
+        deadline = max(deadline, clock() + min(GOODBYE, wait))
+        while self._transport.unheard and clock() < deadline:
+            await asyncio.sleep(min(0.01, max(0.0, deadline - clock())))
+        self._end_goodbye()
         bridge.stop()
         self._bridge = None
+        self._started.discard(self)
         if self._resolving is not None:
             self._resolving.cancel()
         if self._recorder is not None:
@@ -137,12 +158,16 @@ class Node(BaseNode[Receipt]):
 
     # -- sending --------------------------------------------------------------
 
-    async def send(self, to: str | Collection[str], payload: bytes) -> Receipt:
+    async def send(
+        self, to: str | Collection[str], payload: bytes, *, wait_for_peer: bool = False
+    ) -> Receipt:
         """Send a message to one process or to several; waits only while there is no room.
 
         Args:
             to: The name of a process, or several names.
             payload: The message.
+            wait_for_peer: Whether to keep the message for the next incarnation of a
+                destination that is gone, rather than to raise `PeerGone`.
 
         Returns:
             A receipt; `await receipt.delivered()` waits for the delivery.
@@ -150,8 +175,12 @@ class Node(BaseNode[Receipt]):
         Raises:
             Closed: The node is not running.
             LocalProtocolError: A destination is not known.
+            PeerGone: A destination left, or was given up.
+            Superseded: The peers of this node have given it up.
             ValueError: The payload is too long.
         """
+        if wait_for_peer:
+            return await self._send_slowly(to, payload, True)
         try:
             receipt = self._try_send(to, payload)
         except UnknownPeer:
@@ -163,13 +192,19 @@ class Node(BaseNode[Receipt]):
             bridge.soon()  # type: ignore[union-attr]
         return receipt
 
-    async def _send_slowly(self, to: str | Collection[str], payload: bytes) -> Receipt:
+    async def _send_slowly(
+        self, to: str | Collection[str], payload: bytes, wait_for_peer: bool = False
+    ) -> Receipt:
         """Send when the address of the destination is known, and there is room."""
         if not isinstance(to, str):
             to = tuple(to)
         while True:
             try:
-                receipt = self._try_send(to, payload)
+                if wait_for_peer:
+                    self._running()
+                    receipt = self._transport.send(to, payload, True)
+                else:
+                    receipt = self._try_send(to, payload)
             except UnknownPeer as unknown:
                 for name in unknown.names:
                     await self._resolve(name)
@@ -189,6 +224,8 @@ class Node(BaseNode[Receipt]):
             Full: There is no room.
             Closed: The node is not running.
             LocalProtocolError: A destination is not known.
+            PeerGone: A destination left, or was given up.
+            Superseded: The peers of this node have given it up.
             ValueError: The payload is too long.
         """
         bridge = self._running()
@@ -197,6 +234,11 @@ class Node(BaseNode[Receipt]):
             raise Full(f"no room for another message to {to}")
         bridge.soon()
         return receipt
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that the node runs on, or None if it does not run."""
+        return None if self._bridge is None else self._bridge.loop
 
     def _running(self) -> Bridge:
         if self._bridge is None or self._closing:
@@ -217,6 +259,7 @@ class Node(BaseNode[Receipt]):
 
         Raises:
             Closed: The node is closed, and all messages have been taken.
+            Superseded: The peers of this node have given it up.
             TimeoutError: No message was delivered in time.
         """
         messages = self._messages
@@ -243,6 +286,7 @@ class Node(BaseNode[Receipt]):
         if self._transport.refill():
             bridge.soon()
         if not self._messages:
+            self._check_superseded()
             future = bridge.loop.create_future()
             self._readers.append(future)
             await future
@@ -274,6 +318,43 @@ class Node(BaseNode[Receipt]):
             self._transport.add_peer(name, address, self._bridge.loop.time())
             self._bridge.soon()
 
+    async def forget(self, name: str) -> None:
+        """Give a peer up: treat it as dead, and tell all others.
+
+        Messages to it fail, and nothing waits for it any longer. If it is alive after all,
+        it is told, and may come back as a new incarnation.
+
+        Raises:
+            Closed: The node is not running.
+            LocalProtocolError: The peer is not known, or the protocol cannot continue
+                without it.
+        """
+        bridge = self._running()
+        self._transport.forget(name, bridge.loop.time())
+        bridge.flush()
+
+    async def rejoin(self) -> None:
+        """Continue as a new incarnation, after peers have given this process up.
+
+        Receipts that are not settled fail. Messages that were delivered and not taken yet
+        can still be received.
+
+        Raises:
+            Closed: The node is not running.
+        """
+        self._rejoin(self._running())
+
+    def _rejoin(self, bridge: Bridge) -> None:
+        old = self._transport
+        self._next_life(bridge.loop.time())
+        bridge.transport = self._transport
+        self._try_send = self._transport.try_send
+        self._dispatch(old)
+        self._publish(NodeRejoined(self.name, self.incarnation))
+        _wake(self._senders)
+        _wake(self._readers)
+        bridge.soon()
+
     def peers_up(self) -> list[str]:
         """Return the names of the peers that were reached, and answer."""
         return self._peers_up()
@@ -302,7 +383,18 @@ class Node(BaseNode[Receipt]):
 
     def _handle_events(self) -> None:
         """Wake whoever can continue."""
-        next_event = self._transport.next_event
+        self._dispatch(self._transport)
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.flush()
+            if recorder.failure is not None:
+                self._recorder = None
+                self._publish(TraceFailed(recorder.failure))
+        if self._rejoins and self._transport.me.superseded and self._bridge is not None:
+            self._rejoin(self._bridge)
+
+    def _dispatch(self, transport: Transport[Receipt]) -> None:
+        next_event = transport.next_event
         while (event := next_event()) is not None:
             if isinstance(event, Delivered):
                 _wake(self._readers)
@@ -311,10 +403,16 @@ class Node(BaseNode[Receipt]):
             elif isinstance(event, Room):
                 _wake(self._senders)
             else:
-                for watcher in self._watchers:
-                    watcher.put_nowait(event)
-        if self._recorder is not None:
-            self._recorder.flush()
+                self._publish(event)
+                if isinstance(event, NodeSuperseded):
+                    _wake(self._senders)
+                    _wake(self._readers)
+
+    def _publish(self, event: PeerEvent) -> None:
+        """Log an event, and pass it on to those who watch."""
+        log_event(self.name, event)
+        for watcher in self._watchers:
+            watcher.put_nowait(event)
 
     def _settle(self, session: Session) -> None:
         """Wake those who wait for messages that are confirmed, or never will be."""
@@ -328,11 +426,21 @@ class Node(BaseNode[Receipt]):
         if not waiters:
             del self._waiters[session]
 
+    async def _find(self, name: str, place: Place) -> Address | None:
+        """Return the address of a peer, or None if it cannot be resolved yet."""
+        try:
+            return await lookup(place)
+        except OSError as error:
+            _resolver_log.warning("%s: the address of %s: %s; tried again", self.name, name, error)
+            return None
+
     async def _resolve(self, name: str) -> None:
         """Find the address of a process."""
         place = self._resolver(name) if self._resolver is not None else None
         if inspect.isawaitable(place):
             place = await place
+        if place is None:
+            place = self._places.get(name)
         if place is None:
             raise LocalProtocolError(f"the address of {name!r} is not known")
         await self.add_peer(name, place)
@@ -341,11 +449,11 @@ class Node(BaseNode[Receipt]):
         """Ask the resolver again and again for peers that do not answer."""
         while True:
             await asyncio.sleep(self._transport.config.silent_after)
-            for name in self._unreached():
+            for name in sorted({*self._unreached(), *self._unresolved()}):
                 try:
                     await self._resolve(name)
-                except (LocalProtocolError, OSError, ValueError):
-                    continue
+                except Exception as error:
+                    _resolver_log.warning("%s: the address of %s: %s", self.name, name, error)
 
 
 def _wake(waiting: list[asyncio.Future[None]]) -> None:

@@ -10,6 +10,9 @@
 
 While a node writes a trace, its datagrams carry its Lamport time, so that the column
 `lamport` orders the rows of all nodes that do.
+
+Writing a trace never affects messages: when it fails, for instance since the disk is full,
+the trace ends, and `failure` says why.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class TraceRecorder:
         self._process = name if life == 1 else f"{name}/{life}"
         self._seq = 0
         self.clock = 0
+        self.failure: str | None = None
+        """Why the trace ends, if it could not be written."""
         self._row(START, None, None, ())
 
     def _row(
@@ -63,7 +68,11 @@ class TraceRecorder:
         self.clock += 1
         now = time.time_ns()
         who = (self._run, self._process, self._seq, now, self.clock)
-        self._writer.write(Event(*who, kind, origin, mid, peers, payload, metadata))
+        if self.failure is None:
+            try:
+                self._writer.write(Event(*who, kind, origin, mid, peers, payload, metadata))
+            except Exception as error:
+                self.failure = f"{type(error).__name__}: {error}"
         self._seq += 1
 
     def sent(self, mid: int, to: tuple[str, ...], size: int) -> None:
@@ -94,8 +103,15 @@ class TraceRecorder:
 
     def flush(self) -> None:
         """Write everything to the file."""
-        self._writer.flush()
+        if self.failure is None:
+            try:
+                self._writer.flush()
+            except Exception as error:
+                self.failure = f"{type(error).__name__}: {error}"
 
     def close(self) -> None:
         """Close the file."""
-        self._writer.close()
+        try:
+            self._writer.close()
+        except Exception as error:
+            self.failure = self.failure or f"{type(error).__name__}: {error}"

@@ -1,14 +1,20 @@
 """Causal messages on datagrams, sans-IO: see `transport`."""
 
-from .acceptance import Accepted, UnknownPeer
+from .acceptance import Accepted
 from .config import TransportConfig
+from .errors import PeerGone, Superseded, UnknownPeer
 from .events import (
     Address,
     Confirmed,
     Delivered,
     Event,
     MessageBlocked,
+    NameInUse,
+    NodeRejoined,
+    NodeRenumbered,
+    NodeSuperseded,
     PeerEvent,
+    PeerForgotten,
     PeerLeft,
     PeerMoved,
     PeerRefused,
@@ -16,9 +22,11 @@ from .events import (
     PeerSilent,
     PeerUp,
     Room,
-    Superseded,
+    TraceFailed,
+    VerificationFailed,
 )
 from .observer import Observer
+from .policy import GiveUpAfter
 from .session import Session
 from .stats import DropReason, Stats
 from .status import PeerStatus, Status
@@ -32,9 +40,16 @@ __all__ = [
     "Delivered",
     "DropReason",
     "Event",
+    "GiveUpAfter",
     "MessageBlocked",
+    "NameInUse",
+    "NodeRejoined",
+    "NodeRenumbered",
+    "NodeSuperseded",
     "Observer",
     "PeerEvent",
+    "PeerForgotten",
+    "PeerGone",
     "PeerLeft",
     "PeerMoved",
     "PeerRefused",
@@ -48,7 +63,9 @@ __all__ = [
     "Stats",
     "Status",
     "Superseded",
+    "TraceFailed",
     "Transport",
     "TransportConfig",
     "UnknownPeer",
+    "VerificationFailed",
 ]

@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Generic, TypeVar
 
-from ..core.endpoint import LocalProtocolError, destinations
+from ..core.endpoint import destinations
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
+from .errors import PeerGone, Superseded, UnknownPeer
 from .ledger import COST, Ledger
 from .observer import Observer
 from .peers import Identity, Peers
 from .session import Session
 from .stats import Stats
 
-__all__ = ["Acceptance", "Accepted", "UnknownPeer"]
+__all__ = ["Acceptance", "Accepted"]
 
 _new = tuple.__new__
 
@@ -64,14 +65,6 @@ A = TypeVar("A", bound=Accepted)
 
 BURST = 64
 """Messages that `try_send` accepts without credit before datagrams have to be sent."""
-
-
-class UnknownPeer(LocalProtocolError):  # noqa: N818 - it names a state, like asyncio.QueueEmpty
-    """A message cannot be sent because its destination is not known."""
-
-    def __init__(self, names: list[str]) -> None:
-        super().__init__(f"unknown peer: {', '.join(names)}")
-        self.names = names
 
 
 class Acceptance(Generic[A]):
@@ -131,6 +124,8 @@ class Acceptance(Generic[A]):
 
             Raises:
                 UnknownPeer: A destination is not known.
+                PeerGone: A destination left, or was given up.
+                Superseded: Peers ignore this process.
                 TypeError: The payload is not bytes.
                 ValueError: The payload is too long.
             """
@@ -159,16 +154,27 @@ class Acceptance(Generic[A]):
         if accepted is not None:
             self._burst -= 1
             session = accepted[1][0] if isinstance(to, str) and accepted[1] else None
-            if session is not None and not self._linked and self.observer is None:
+            short = session is not None and not self._linked and self.observer is None
+            if short and session is not None and not self._peers.known[session.name].gone:
                 self._ledger.lend(session)
                 session.lent_in = self._turn
         return accepted
 
-    def send(self, to: str | Collection[str], payload: bytes) -> A | None:
+    def send(
+        self, to: str | Collection[str], payload: bytes, wait_for_peer: bool = False
+    ) -> A | None:
         """Accept a message, or return None if there is no room; a `Room` event follows then.
+
+        Args:
+            to: The name of a process, or several names.
+            payload: The message.
+            wait_for_peer: Whether to keep the message for the next incarnation of a
+                destination that is gone.
 
         Raises:
             UnknownPeer: A destination is not known.
+            PeerGone: A destination left, or was given up.
+            Superseded: Peers ignore this process.
             TypeError: The payload is not bytes.
             ValueError: The payload is too long.
         """
@@ -178,10 +184,7 @@ class Acceptance(Generic[A]):
         size = len(payload)
         if size > self._config.message:
             raise ValueError(f"a message of {size} bytes, {self._config.message} are allowed")
-        known = self._peers.known
-        unknown = [name for name in names if name not in known and name != self._me.name]
-        if unknown:
-            raise UnknownPeer(unknown)
+        self._check(names, wait_for_peer)
         if not self.room(names):
             self._peers.starved = True
             return None
@@ -199,6 +202,19 @@ class Acceptance(Generic[A]):
             labels = {session.name: session.label for session in sessions}
             self.observer.sent(mid, tuple([labels.get(n, n) for n in names]), size)
         return _new(self._receipt, (mid, sessions, self._driver))
+
+    def _check(self, names: tuple[str, ...], wait_for_peer: bool) -> None:
+        """Raise an error if a message to these processes cannot be accepted."""
+        me, known = self._me, self._peers.known
+        if me.superseded:
+            raise Superseded(me.name, me.superseded)
+        unknown = [name for name in names if name not in known and name != me.name]
+        if unknown:
+            raise UnknownPeer(unknown)
+        if not wait_for_peer:
+            gone = [name for name in names if name != me.name and known[name].gone]
+            if gone:
+                raise PeerGone(gone)
 
     def room(self, to: str | Collection[str]) -> bool:
         """Return whether there is room for a message to these processes."""

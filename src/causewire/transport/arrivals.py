@@ -37,13 +37,14 @@ class Arrivals:
         config: TransportConfig,
         stats: Stats,
         emit: Callable[[Event], None],
+        messages: deque[Delivery] | None = None,
     ) -> None:
         self._carrier = carrier
         self._config = config
         self._stats = stats
         self._emit = emit
         self.observer: Observer | None = None
-        self.messages: deque[Delivery] = deque()
+        self.messages: deque[Delivery] = deque() if messages is None else messages
         """Delivered messages, for the application to take."""
         self.aliases: dict[str, Session] = {}
         """Sessions by what the protocol calls their peer, those that are over included."""

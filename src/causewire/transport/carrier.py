@@ -67,6 +67,10 @@ class Carrier(ABC):
         """Return messages for the application."""
 
     @abstractmethod
+    def discard(self, name: str) -> bool:
+        """Forget a process that is gone; return whether nothing refers to it any more."""
+
+    @abstractmethod
     def blocked(self) -> list[Blocked]:
         """Return what is held back, and why."""
 
@@ -121,6 +125,9 @@ class Native(Carrier):
 
     def take_deliveries(self) -> list[Delivery]:
         return self.endpoint.take_deliveries()
+
+    def discard(self, name: str) -> bool:
+        return self.endpoint.discard(name)
 
     def blocked(self) -> list[Blocked]:
         return self.endpoint.blocked()

@@ -51,19 +51,23 @@ class TransportConfig:
     greet_again: float = 0.1
     """First pause between greetings that are not answered; it doubles."""
     greet_at_most: float = 2.0
-    keepalive: float = 15.0
-    """A peer from which nothing arrived for that long is sent a ping."""
+    keepalive: float | None = None
+    """A peer from which nothing arrived for that long is sent a ping. By default half of
+    `silent_after`, or half a second for each peer if that is longer, so that a process
+    never sends more than two pings a second."""
     silent_after: float = 3.0
     """A peer that has not answered for that long is reported as silent."""
     blocked_after: float = 5.0
     """Messages held back for that long are reported."""
+    linger: float = 60.0
+    """How long a peer that is gone is remembered at least."""
     tick: float = 0.05
     """How often a protocol that has to send while idle is given the opportunity."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not value > 0:
+            if value is not None and not value > 0:
                 raise ValueError(f"{field.name} must be above 0, not {value!r}")
         for name in ("datagram", "local_datagram"):
             if not LEAST_DATAGRAM <= getattr(self, name) <= 65507:

@@ -20,7 +20,12 @@ __all__ = [
     "Delivered",
     "Event",
     "MessageBlocked",
+    "NameInUse",
+    "NodeRejoined",
+    "NodeRenumbered",
+    "NodeSuperseded",
     "PeerEvent",
+    "PeerForgotten",
     "PeerLeft",
     "PeerMoved",
     "PeerRefused",
@@ -28,7 +33,8 @@ __all__ = [
     "PeerSilent",
     "PeerUp",
     "Room",
-    "Superseded",
+    "TraceFailed",
+    "VerificationFailed",
 ]
 
 Address: TypeAlias = tuple[str, int]
@@ -72,6 +78,16 @@ class PeerRestarted(NamedTuple):
     failed: int
 
 
+class PeerForgotten(NamedTuple):
+    """A peer was given up, by this process or another one.
+
+    `failed` messages accepted for it are not known to have been delivered.
+    """
+
+    name: str
+    failed: int
+
+
 class PeerLeft(NamedTuple):
     """A peer closed down properly. `failed` messages accepted for it were not delivered."""
 
@@ -99,11 +115,48 @@ class MessageBlocked(NamedTuple):
     reason: Reason
 
 
-class Superseded(NamedTuple):
-    """A later incarnation of this process exists: peers ignore this one."""
+class NodeSuperseded(NamedTuple):
+    """Peers accept only later incarnations of this process, and ignore this one."""
 
     name: str
     incarnation: int
+
+
+class NodeRejoined(NamedTuple):
+    """This process continues as a new incarnation; its earlier receipts have failed."""
+
+    name: str
+    incarnation: int
+
+
+class NodeRenumbered(NamedTuple):
+    """This process took a higher incarnation, since a peer knows of a higher one.
+
+    The clock was probably set back since an earlier start.
+    """
+
+    name: str
+    incarnation: int
+
+
+class NameInUse(NamedTuple):
+    """Another living process has the name of this one; `informant` knows both."""
+
+    name: str
+    informant: str
+
+
+class TraceFailed(NamedTuple):
+    """The trace could not be written, and ends here; messages are not affected."""
+
+    reason: str
+
+
+class VerificationFailed(NamedTuple):
+    """Datagrams from an address did not verify: probably its cluster key differs."""
+
+    address: Address
+    datagrams: int
 
 
 PeerEvent: TypeAlias = (
@@ -113,8 +166,14 @@ PeerEvent: TypeAlias = (
     | PeerLeft
     | PeerMoved
     | PeerRefused
+    | PeerForgotten
     | MessageBlocked
-    | Superseded
+    | NameInUse
+    | NodeRejoined
+    | NodeRenumbered
+    | NodeSuperseded
+    | TraceFailed
+    | VerificationFailed
 )
 """Events that an application may want to know."""
 

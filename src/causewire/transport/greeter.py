@@ -13,6 +13,7 @@ from .noise import HandshakeError
 from .peers import Identity, Peer, Peers
 from .seal import Exchange, Sealer
 from .stats import DropReason, Stats
+from .suspects import Suspects
 from .varint import MalformedError
 
 __all__ = ["Greeter"]
@@ -40,10 +41,13 @@ class Greeter:
         self._stats = stats
         self._emit = emit
         self._allowance = Allowance(config.greetings, config.greetings_per_address)
+        self._suspects = Suspects(emit)
         self.out: list[tuple[bytes, Address]] = []
         """Greetings to be sent."""
 
-    def greet(self, peer: Peer, answers: int, settled: bool, address: Address) -> None:
+    def greet(
+        self, peer: Peer, answers: int, settled: bool, address: Address, rival: bool = False
+    ) -> None:
         """Write a greeting to a peer.
 
         Args:
@@ -51,6 +55,7 @@ class Greeter:
             answers: The incarnation of the peer that is known, or 0.
             settled: Whether the session is established, so that no answer is needed.
             address: Where to send the greeting.
+            rival: Whether another living process has the name of the peer.
         """
         me, config = self._me, self._config
         session = peer.session
@@ -72,6 +77,7 @@ class Greeter:
             config.peer_bytes,
             max(config.datagram, config.local_datagram),
             exchange,
+            rival,
         ).encode()
         self.out.append((self._sealer.close_greeting(head, contents), address))
 
@@ -94,6 +100,7 @@ class Greeter:
             return
         if not self._sealer.genuine(data):
             stats.drop(DropReason.UNVERIFIED)
+            self._suspects.note(address, now)
             return
         if not self._allowance.take(address, now):
             stats.drop(DropReason.TOO_MANY_GREETINGS)
@@ -105,6 +112,7 @@ class Greeter:
         opened = self._sealer.open_greeting(data, at)
         if opened is None:
             stats.drop(DropReason.UNVERIFIED)
+            self._suspects.note(address, now)
             return
         contents, secret = opened
         greeting = Greeting.decode(contents)
@@ -131,12 +139,14 @@ class Greeter:
         me, peers = self._me, self._peers
         known = peer.session.incarnation if peer.session is not None else 0
         floor = max(peers.floors.get(peer.name, 0), known)
+        if greeting.answers > me.incarnation or greeting.rival:
+            # Even a peer that is itself given up here may say so: then both come back.
+            peers.superseded(greeting.answers, greeting.rival, peer.name, now)
         if born < floor:
             self._stats.drop(DropReason.STALE_INCARNATION)
-            self.greet(peer, floor, True, address)
+            if not greeting.settled:
+                self._tell_stale(peer, floor, address)
             return
-        if greeting.answers > me.incarnation:
-            peers.superseded(greeting.answers)
         settled = peer.session is not None and peer.session.established and born == known
         if not settled:
             try:
@@ -146,9 +156,20 @@ class Greeter:
                 return
             exchange.received(greeting.exchange, secret, born)
             if greeting.answers == me.incarnation and exchange.seals(born) is not None:
+                former = peer.session
                 settled = peers.establish(peer, born, greeting, address, now)
+                if former is not None and former.over:
+                    self.greet(peer, born, True, former.address)  # it may be alive after all
         if not greeting.settled:
             self.greet(peer, born, settled, address)
+
+    def _tell_stale(self, peer: Peer, floor: int, address: Address) -> None:
+        """Tell an incarnation that it is not accepted any more, and its rival of it."""
+        session = peer.session
+        rival = session is not None and session.established and not session.silent
+        self.greet(peer, floor, True, address, rival)
+        if rival and session is not None and session.address != address:
+            self.greet(peer, session.incarnation, True, session.address, rival)
 
     def _incompatible(self, peer: Peer, greeting: Greeting) -> str:
         """Return why this process cannot work with a peer, or nothing."""
@@ -167,6 +188,8 @@ class Greeter:
             self.greet(peer, 0, True, address)
 
     def _refused(self, peer: Peer, reason: str) -> None:
+        if peer.session is not None:
+            peer.session.trouble = reason
         if not peer.refused:
             peer.refused = True
             self._emit(PeerRefused(peer.name, reason))

@@ -60,13 +60,15 @@ class Greeting(NamedTuple):
     """The longest datagram that the sender accepts."""
     exchange: bytes = b""
     """The sender's message for the agreement on session keys, if there is one."""
+    rival: bool = False
+    """Another living process has the name of the receiver."""
 
     def encode(self) -> bytes:
         """Return the contents as bytes."""
         numbers = (self.life, self.messages, self.room, self.datagram)
         answers = self.answers.to_bytes(8, "big")
-        settled = b"\x01" if self.settled else b"\x00"
-        parts = (answers, settled, put_text(self.protocol), *map(put, numbers), self.exchange)
+        flags = bytes((self.settled | self.rival << 1,))
+        parts = (answers, flags, put_text(self.protocol), *map(put, numbers), self.exchange)
         return b"".join(parts)
 
     @classmethod
@@ -76,7 +78,7 @@ class Greeting(NamedTuple):
         Raises:
             MalformedError: There is none.
         """
-        if len(data) < 9 or data[8] > 1:
+        if len(data) < 9 or data[8] > 3:
             raise MalformedError("cut short, or an impossible flag")
         protocol, at = get_text(data, 9)
         if not protocol.isprintable():
@@ -92,7 +94,8 @@ class Greeting(NamedTuple):
         if not life or not messages or not room or datagram < LEAST_DATAGRAM:
             raise MalformedError("a greeting that leaves no room")
         answers = int.from_bytes(data[:8], "big")
-        return cls(answers, data[8] == 1, protocol, life, messages, room, datagram, exchange)
+        settled, rival = bool(data[8] & 1), bool(data[8] & 2)
+        return cls(answers, settled, protocol, life, messages, room, datagram, exchange, rival)
 
 
 def greeting_head(source: str, born: int, target: str) -> bytes:

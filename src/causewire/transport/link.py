@@ -26,11 +26,11 @@ from ..core import fifo
 from ..core.endpoint import Blocked, Delivery, LocalProtocolError, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol, create
-from .carrier import Carrier
+from .carrier import Carrier, Native, group_of, is_native
 from .codec import Codec
 from .varint import MalformedError, get, put
 
-__all__ = ["Link"]
+__all__ = ["Link", "carrier_for"]
 
 _PACKET = b"\x00"
 _DELIVERED = b"\x01"
@@ -117,6 +117,9 @@ class Link(Carrier):
         self._ready = []
         return ready
 
+    def discard(self, name: str) -> bool:
+        return False
+
     def blocked(self) -> list[Blocked]:
         return self.endpoint.blocked()
 
@@ -130,3 +133,10 @@ class Link(Carrier):
     def tick(self) -> None:
         self.endpoint.retransmit()
         self._settle()
+
+
+def carrier_for(protocol: Protocol, me: str, peers: Iterable[str]) -> Carrier:
+    """Return what carries a protocol: itself, or a link that it runs on."""
+    if is_native(protocol):
+        return Native(protocol, me)
+    return Link(protocol, me, group_of(me, peers))

@@ -14,6 +14,17 @@ others must not accept them any more: the *obituary*, "all incarnations of that 
 below this one are gone", precedes the next message, ack or permit to everybody, and they
 pass it on in the same way. Whoever receives a message that might depend on the last
 messages of a dead process has been told before to ignore those.
+
+**Forgetting a process that may be alive.** The same rules make it safe to give up a process
+that only seems to be dead (docs/failure.md has the argument). Whoever knows the obituary of
+an incarnation accepts nothing more from it and sends nothing more to it (F1), and tells the
+obituary before any message, ack or permit (F2). The forgotten process, if it is alive, is
+told as soon as it contacts anybody, and may come back as a new incarnation.
+
+**Numbers.** An obituary is the lowest number that may be alive, one integer for each name. A
+number far beyond what clocks can have produced is not believed, so that nobody can ban a name
+for ever. A process that starts with a number that is too low, because its clock was set back,
+is told the number that its peers know, and takes a higher one.
 """
 
 from __future__ import annotations
@@ -28,12 +39,15 @@ from .events import (
     Address,
     Confirmed,
     Event,
+    NameInUse,
+    NodeRenumbered,
+    NodeSuperseded,
+    PeerForgotten,
     PeerLeft,
     PeerMoved,
     PeerRestarted,
     PeerUp,
     Room,
-    Superseded,
 )
 from .heads import Greeting
 from .ledger import Ledger
@@ -42,6 +56,9 @@ from .session import Session
 from .stats import DropReason, Stats
 from .timers import Timers
 from .varint import LARGEST, MalformedError
+
+PLAUSIBLE = 86_400_000
+"""How many milliseconds a number may be ahead of what this process would choose itself."""
 
 __all__ = ["Identity", "Peer", "Peers", "check_name"]
 
@@ -60,7 +77,7 @@ def check_name(name: object) -> str:
 class Identity:
     """Who this process is, as it says in its greetings."""
 
-    __slots__ = ("incarnation", "life", "name", "protocol")
+    __slots__ = ("incarnation", "life", "name", "protocol", "superseded")
 
     def __init__(self, name: str, incarnation: int, protocol: str, life: int) -> None:
         if not 0 < incarnation < 1 << 63:
@@ -69,6 +86,8 @@ class Identity:
         self.incarnation = incarnation
         self.protocol = protocol
         self.life = life
+        self.superseded = 0
+        """If peers ignore this incarnation: the lowest one that they accept."""
 
 
 class Peer:
@@ -76,11 +95,15 @@ class Peer:
 
     __slots__ = (
         "address",
+        "aliases",
         "armed",
         "exchange",
+        "gone",
+        "gone_at",
         "greet_at",
         "greet_pause",
         "home",
+        "left",
         "lives",
         "name",
         "refused",
@@ -98,6 +121,13 @@ class Peer:
         self.session: Session | None = None
         self.lives = 0
         """Sessions made, each with another incarnation."""
+        self.aliases: list[str] = []
+        """What the protocol called the incarnations that are over."""
+        self.gone = False
+        """Whether its last incarnation left or was given up, and no other was met since."""
+        self.left = False
+        """Whether it left properly."""
+        self.gone_at = 0.0
         self.refused = False
         self.exchange: Exchange | None = None
         """The agreement on the keys of the next session."""
@@ -135,6 +165,8 @@ class Peers:
         """All sessions by what the protocol calls their peer, those that are over included."""
         self.by_tag: dict[bytes, Session] = {}
         """The established sessions by the tag of the datagrams that arrive for them."""
+        self.departed: dict[bytes, Session] = {}
+        """Sessions of peers that left, whose goodbye is acknowledged again if it is repeated."""
         self.active: dict[Session, None] = {}
         """Sessions that may have something to send."""
         self.timers = Timers()
@@ -142,7 +174,10 @@ class Peers:
         """Obituaries: all incarnations of a process below this one are gone."""
         self.starved = False
         """Whether a message was turned down for lack of room."""
-        self._told_superseded = False
+        self._established = False
+        """Whether any session was ever established."""
+        self._first: float | None = None
+        """The first time that this process knows of."""
 
     # -- processes ------------------------------------------------------------
 
@@ -159,7 +194,7 @@ class Peers:
             peer = self.meet(name, address)
             if peer is None:
                 raise ValueError(f"more than {self._config.peers} peers")
-        elif peer.wanted and peer.address == address:
+        elif peer.wanted and peer.address == address and not peer.gone:
             return
         peer.address = peer.home = address
         if peer.session is not None:
@@ -170,7 +205,11 @@ class Peers:
     def meet(self, name: str, address: Address) -> Peer | None:
         """Return a new record of a process, or None if there are too many."""
         if len(self.known) >= self._config.peers:
-            return None
+            gone = [p for p in self.known.values() if p.session is None and not p.wanted]
+            for peer in sorted(gone, key=lambda p: p.gone_at)[: len(gone) // 4 + 1]:
+                self.reap(peer)
+            if len(self.known) >= self._config.peers:
+                return None
         peer = self.known[name] = Peer(name, address)
         return peer
 
@@ -217,7 +256,8 @@ class Peers:
             self.end(former, born, now, PeerRestarted)
             if not self._carrier.forgets:
                 return False
-        peer.refused = False
+        peer.refused = peer.gone = peer.left = False
+        self._established = True
         session = self.session(peer.name)
         peer.address = session.address = address
         config = self._config
@@ -229,17 +269,50 @@ class Peers:
         session.exchange = exchange.message
         self.by_tag[session.establish(born, greeting, seals, limit)] = session
         session.heard_at = now
+        session.owes = None
+        session.silent = False
         session.obituaries = {n: k for n, k in self.floors.items() if n != peer.name}
         peer.greet_at = None
+        peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
         self.active[session] = None
         self._emit(PeerUp(peer.name))
         return True
 
-    def superseded(self, incarnation: int) -> None:
-        """Report that there is a later incarnation of this very process."""
-        if not self._told_superseded:
-            self._told_superseded = True
-            self._emit(Superseded(self._me.name, incarnation))
+    def superseded(self, incarnation: int, rival: bool, informant: str, now: float) -> None:
+        """Act on the word of a peer that it accepts only `incarnation` and later ones.
+
+        Args:
+            incarnation: The lowest number that the peer accepts.
+            rival: Whether another living process has the name of this one.
+            informant: The name of that peer.
+            now: The time.
+        """
+        me = self._me
+        if not self._believable(incarnation, now):
+            return
+        if rival:
+            self._emit(NameInUse(me.name, informant))
+        if incarnation <= me.incarnation or me.superseded:
+            return
+        if self._established:
+            me.superseded = incarnation
+            self._ledger.call_in_all(self.live.values())
+            self._emit(NodeSuperseded(me.name, incarnation))
+            return
+        # Nobody has accepted anything of this process yet, so it can take a higher number.
+        me.incarnation = ((incarnation >> 20) + 1) << 20
+        self._emit(NodeRenumbered(me.name, me.incarnation))
+        for peer in self.known.values():
+            peer.exchange = None  # it was made for the former number
+            if peer.greet_at is not None:
+                self.greet_soon(peer, now)
+
+    def _believable(self, incarnation: int, now: float) -> bool:
+        """Return whether some process can really have used a number by now."""
+        if self._first is None:
+            self._first = now
+        elapsed = int(1000 * max(0.0, now - self._first))
+        return incarnation <= self._me.incarnation + ((elapsed + PLAUSIBLE) << 20)
 
     # -- the end --------------------------------------------------------------
 
@@ -250,7 +323,7 @@ class Peers:
 
         Args:
             session: The session.
-            floor: The lowest incarnation that may be alive.
+            floor: The lowest incarnation that may be alive; 0 if none was ever reached.
             now: The time.
             event: Makes what is reported, of the peer's name and the number of messages
                 that have failed.
@@ -258,9 +331,11 @@ class Peers:
         name = session.name
         peer = self.known[name]
         peer.session = None
+        peer.aliases.append(session.alias)
+        peer.gone_at = now
         del self.live[name]
-        if session.incarnation:
-            self.by_tag = {tag: s for tag, s in self.by_tag.items() if s is not session}
+        if session.established:
+            self.by_tag.pop(session.tag, None)
         self.active.pop(session, None)
         self._arrivals.drop(session)
         self._ledger.call_in(session)
@@ -274,9 +349,12 @@ class Peers:
         self._emit(event(name, failed))
         self._emit(Confirmed(session))
         self.room_again()
-        self._announce(name, floor)
+        if floor:
+            self._announce(name, floor)
         if peer.wanted:
-            self.greet_soon(peer, now)
+            self.greet_soon(peer, now + self._config.greet_again)
+        else:
+            self.timers.arm(peer, now + self._config.linger)
 
     def settle(self, session: Session) -> None:
         """Let the protocol believe that everything released to a dead peer has arrived."""
@@ -300,28 +378,79 @@ class Peers:
                 other.obituaries_due = True
                 self.active[other] = None
 
-    def obituary(self, name: str, floor: int, now: float) -> None:
-        """Process an obituary: all incarnations of a process below `floor` are gone."""
+    def obituary(self, name: str, floor: int, informant: str, now: float) -> None:
+        """Act on an obituary: all incarnations of a process below `floor` are gone."""
         if not 0 < floor < 1 << 63 or not name.isprintable():
             raise MalformedError("an impossible incarnation or name")
         if name == self._me.name:
-            if floor > self._me.incarnation:
-                self.superseded(floor)
+            self.superseded(floor, False, informant, now)
             return
         if floor <= self.floors.get(name, 0):
+            return
+        session = self.live.get(name)
+        known = session.incarnation if session is not None else 0
+        if floor > known + 1 and not self._believable(floor, now):
+            self._stats.drop(DropReason.IMPLAUSIBLE_OBITUARY)
             return
         if name not in self.floors and len(self.floors) >= self._config.peers:
             self._stats.drop(DropReason.TOO_MANY_PEERS)
             return
-        session = self.live.get(name)
-        if session is not None and 0 < session.incarnation < floor:
-            self.end(session, floor, now, PeerRestarted)
-        else:
+        if session is None or not 0 < known < floor:
             self._announce(name, floor)
+        elif floor == known + 1:
+            self.known[name].gone = True
+            self.end(session, floor, now, PeerForgotten)
+        else:
+            self.end(session, floor, now, PeerRestarted)
 
     def left(self, session: Session, now: float) -> None:
         """End the session of a peer that has closed down."""
+        peer = self.known[session.name]
+        peer.gone = peer.left = True
+        tag = session.tag
         self.end(session, session.incarnation + 1, now, PeerLeft)
+        self.departed[tag] = session
+        if len(self.departed) > self._config.peers:
+            del self.departed[next(iter(self.departed))]
+
+    def forget(self, name: str, now: float) -> Address | None:
+        """Give a process up: treat its living incarnation as dead.
+
+        Returns its address if it was reached, so that it can be told.
+        """
+        peer = self.known[name]
+        session = peer.session
+        peer.gone = True
+        if session is None:
+            return None
+        floor = session.incarnation + 1 if session.established else 0
+        self.end(session, floor, now, PeerForgotten)
+        return session.address if floor else None
+
+    def abort(self) -> None:
+        """End all sessions without telling anybody."""
+        for session in self.live.values():
+            self._ledger.call_in(session)
+            session.end()
+            self._emit(Confirmed(session))
+        self.live.clear()
+        self.active.clear()
+        self.by_tag.clear()
+
+    def reap(self, peer: Peer) -> None:
+        """Drop the record of a peer that is gone, as far as nothing refers to it."""
+        peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
+        if peer.session is None and not peer.wanted and not peer.aliases:
+            del self.known[peer.name]
+            if peer.left:
+                self.floors.pop(peer.name, None)
+
+    def _discard(self, alias: str) -> bool:
+        if not self._carrier.discard(alias):
+            return False
+        session = self.by_alias.pop(alias)
+        self.departed.pop(session.tag, None)
+        return True
 
 
 def _local(address: Address) -> bool:

@@ -121,7 +121,7 @@ class CongestionWindow:
 class Sent:
     """A datagram in flight, and what has to be sent again if it is lost."""
 
-    __slots__ = ("control", "eliciting", "items", "obituaries", "size", "time")
+    __slots__ = ("bye", "control", "eliciting", "items", "obituaries", "size", "time")
 
     def __init__(self, time: float) -> None:
         self.time = time
@@ -130,6 +130,7 @@ class Sent:
         """Whether it asks for an ack; only then it counts as in flight."""
         self.items: list[Any] = []
         """Messages and parts of messages in it."""
+        self.bye = False
         self.control = False
         """Whether it had an ack or a permit of the protocol, or a question."""
         self.obituaries: tuple[tuple[str, int], ...] = ()

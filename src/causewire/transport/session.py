@@ -69,6 +69,7 @@ class Session:
         "alone",
         "answer",
         "because",
+        "bye_acked",
         "bye_due",
         "confirmed",
         "control_due",
@@ -101,6 +102,7 @@ class Session:
         "silent",
         "taken",
         "taken_bytes",
+        "trouble",
         "unconfirmed",
         "why_due",
     )
@@ -159,6 +161,8 @@ class Session:
         self.ping_due = False
         self.why_due = False
         self.bye_due = False
+        self.bye_acked = False
+        """Whether the peer has acknowledged that this process leaves."""
         self.answer: Sequence[str] | None = None
         self.delivered = 0
         """The peer's messages up to this one have been delivered here."""
@@ -180,6 +184,8 @@ class Session:
         self.owes: float | None = None
         """The time of the first datagram that it has not answered."""
         self.silent = False
+        self.trouble = ""
+        """Why the peer cannot be reached, if that is known."""
         self.progress: tuple[int, int, float, float] | None = None
         """For `Watch`: the progress of both chains, and the times of the last progress."""
 
@@ -200,6 +206,11 @@ class Session:
             self.label = f"{self.name}/{greeting.life}"
         return self._opening.tag
 
+    @property
+    def tag(self) -> bytes:
+        """The tag of datagrams that arrive; empty if the session was never established."""
+        return self._opening.tag if self.incarnation else b""
+
     def end(self) -> None:
         """Drop everything that was kept for the peer, which is gone."""
         self.over = True
@@ -208,6 +219,7 @@ class Session:
         self.outbound.clear()
         self.recovery.sent.clear()
         self.unconfirmed.clear()
+        self.obituaries.clear()
 
     @property
     def has_messages(self) -> int:
@@ -234,6 +246,10 @@ class Session:
     def open(self, number: int, data: bytes) -> bytes | None:
         """Return the contents of a datagram, or None if it does not verify."""
         return self._opening.open(number, data[: HEAD.size], data[HEAD.size :])
+
+    def last_ack(self) -> bytes:
+        """Return a datagram that acknowledges everything, after the session is over."""
+        return self.single(put_ack(self.received.ranges))
 
     @property
     def wants_to_send(self) -> bool:
@@ -330,6 +346,7 @@ class Session:
             self.answer = None
         if self.bye_due and budget.offer(BYE):
             self.bye_due = False
+            sent.bye = True
         return budget.left < before
 
     def _put_obituaries(self, budget: Budget, sent: Sent) -> bool:
@@ -348,6 +365,8 @@ class Session:
     def arrived(self, datagrams: list[Sent]) -> None:
         """Note that these datagrams have reached the peer."""
         for sent in datagrams:
+            if sent.bye:
+                self.bye_acked = True
             for name, incarnation in sent.obituaries:
                 if self.obituaries.get(name) == incarnation:
                     del self.obituaries[name]
@@ -361,5 +380,7 @@ class Session:
                 self.control_due = True
             if sent.obituaries:
                 self.obituaries_due = True
+            if sent.bye:
+                self.bye_due = not self.bye_acked
             if not sent.items and not sent.control:
                 self.ping_due = True

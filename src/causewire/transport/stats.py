@@ -23,6 +23,7 @@ class DropReason(StrEnum):
     TOO_MANY_PEERS = "too_many_peers"
     STALE_INCARNATION = "stale_incarnation"
     REFUSED_PEER = "refused_peer"
+    IMPLAUSIBLE_OBITUARY = "implausible_obituary"
     NOT_SENT = "not_sent"
     NOT_RECEIVED = "not_received"
 

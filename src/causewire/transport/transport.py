@@ -15,9 +15,9 @@ and after any of these
     messages                                delivered messages, for the driver to take
     next_timer()                            when to call `timer_fired`
 
-There is no socket, no clock, no randomness and no waiting in here: the time, the
-incarnation and random bytes come from outside, so a whole system of transports runs in
-virtual time and repeats from its seed.
+There is no socket, clock, randomness or waiting in here: the time, the incarnation and random
+bytes come from outside, so a whole system of transports runs in virtual time and repeats from
+its seed.
 
 **Turns.** The driver reports everything that has happened, then asks for datagrams. What is
 new for a peer by then shares datagrams, acks and permits included. They are not delayed any
@@ -34,22 +34,23 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic
 
-from ..core.endpoint import RemoteProtocolError
+from ..core.endpoint import Delivery, LocalProtocolError, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol, describe
 from .acceptance import A, Acceptance, Accepted
 from .arrivals import Arrivals
-from .carrier import Carrier, Native, group_of, is_native
 from .config import TransportConfig
+from .errors import UnknownPeer
 from .events import Address, Confirmed, Event, MessageBlocked, PeerUp, Room
 from .frames import Contents, read
 from .greeter import Greeter
 from .heads import HEAD, SESSION
 from .ledger import Ledger
-from .link import Link
+from .link import carrier_for
 from .observer import Observer
 from .paths import Paths
 from .peers import Identity, Peers
+from .policy import GiveUpAfter, policy
 from .seal import sealer
 from .session import Session
 from .stats import DropReason, Stats
@@ -80,6 +81,9 @@ class Transport(Generic[A]):
         life: How many times this process has started, for names in traces.
         receipt: The class of what `send` and `try_send` return.
         driver: An object of the driver, which becomes part of every receipt.
+        give_up_after: How many seconds a peer may leave messages or pings unanswered before
+            it is given up, for all peers or for each by name; None for never.
+        messages: The queue of delivered messages; by default a new one.
     """
 
     def __init__(
@@ -98,6 +102,8 @@ class Transport(Generic[A]):
         life: int = 1,
         receipt: type[A] = Accepted,  # type: ignore[assignment]
         driver: object = None,
+        give_up_after: GiveUpAfter = None,
+        messages: deque[Delivery] | None = None,
     ) -> None:
         about = describe(protocol).with_options(**(protocol_options or {}))
         self.me = Identity(name, incarnation, about.name, life)
@@ -105,10 +111,10 @@ class Transport(Generic[A]):
         self.stats = Stats()
         self._events: deque[Event] = deque()
         emit = self._events.append
-        self._carrier = _carrier(about, name, peers)
+        self._carrier = carrier_for(about, name, peers)
         self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
-        self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit)
+        self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit, messages)
         self.messages = self._arrivals.messages
         """Delivered messages in their order; the driver takes them from the left."""
         self._peers = Peers(
@@ -131,7 +137,15 @@ class Transport(Generic[A]):
             emit=emit,
         )
         self._paths = Paths(self._peers, entropy)
-        self._upkeep = Upkeep(self._peers, self._greeter, self.config, self.stats, emit)
+        self._upkeep = Upkeep(
+            self.me,
+            self._peers,
+            self._greeter,
+            config=self.config,
+            stats=self.stats,
+            emit=emit,
+            give_up_after=policy(give_up_after, about.name, self._carrier.forgets),
+        )
         self._acceptance = Acceptance(
             self.me,
             self._peers,
@@ -154,16 +168,6 @@ class Transport(Generic[A]):
         self._tick_at: float | None = None
         self._watch = Watch(self.config.blocked_after)
         self._watch_at: float | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of this process."""
-        return self.me.name
-
-    @property
-    def incarnation(self) -> int:
-        """The incarnation of this process."""
-        return self.me.incarnation
 
     @property
     def observer(self) -> Observer | None:
@@ -201,12 +205,40 @@ class Transport(Generic[A]):
         """
         self._peers.add(name, address, now)
 
+    def forget(self, name: str, now: float) -> None:
+        """Give a peer up: treat it as dead, and tell everybody.
+
+        Messages to it fail, and nothing waits for it any longer.
+
+        Raises:
+            UnknownPeer: There is no such peer.
+            LocalProtocolError: The protocol cannot continue without a member.
+        """
+        if name not in self._peers.known:
+            raise UnknownPeer([name])
+        if self._linked:
+            raise LocalProtocolError(f"{self.me.protocol} cannot continue without {name!r}")
+        self._upkeep.forget(name, now)
+
+    def abort(self) -> None:
+        """End all sessions without telling anybody; receipts that are not settled fail."""
+        self._peers.abort()
+
     def close(self) -> None:
-        """Say goodbye to everybody, with the next datagrams."""
+        """Say goodbye to everybody, with the next datagrams, until it is acknowledged."""
         for session in self._live.values():
             if session.established:
                 session.control_due = session.bye_due = True
                 self._peers.active[session] = None
+
+    @property
+    def unheard(self) -> list[str]:
+        """After `close`: the peers that are up and have not acknowledged the goodbye."""
+        return [
+            name
+            for name, session in self._live.items()
+            if session.established and not session.silent and not session.bye_acked
+        ]
 
     # -- status ---------------------------------------------------------------
 
@@ -271,7 +303,7 @@ class Transport(Generic[A]):
         _, tag, number = HEAD.unpack_from(data)
         session = self._peers.by_tag.get(tag)
         if session is None:
-            self.stats.drop(DropReason.UNKNOWN_SESSION)
+            self._departed_datagram(tag, number, data, address)
             return
         if number in session.received:
             self.stats.drop(DropReason.DUPLICATE)
@@ -307,11 +339,21 @@ class Transport(Generic[A]):
         if messages:
             self._arrivals.admit()
 
+    def _departed_datagram(self, tag: bytes, number: int, data: bytes, address: Address) -> None:
+        """Acknowledge again what a peer sends that has left, since it repeats its goodbye."""
+        session = self._peers.departed.get(tag)
+        if session is None or session.open(number, data) is None:
+            self.stats.drop(DropReason.UNKNOWN_SESSION)
+            return
+        if number not in session.received:
+            session.received.add(number)
+        self._greeter.out.append((session.last_ack(), address))
+
     def _apply(self, session: Session, contents: Contents, now: float) -> None:
         """Do what a datagram says."""
         if contents.obituaries:
             for name, incarnation in contents.obituaries:
-                self._peers.obituary(name, incarnation, now)
+                self._peers.obituary(name, incarnation, session.name, now)
             if session.over:
                 return
         observer = self._observer
@@ -334,6 +376,7 @@ class Transport(Generic[A]):
         if contents.because is not None:
             session.because = contents.because
         if contents.bye:
+            self._greeter.out.append((session.last_ack(), session.address))
             self._peers.left(session, now)
 
     def _delivered(self, session: Session, mid: int) -> None:
@@ -358,10 +401,8 @@ class Transport(Generic[A]):
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Address]]:
         """Return all datagrams that have to be sent now, each with its address."""
         self._pump()
-        greeter = self._greeter
-        out = greeter.out + self._paths.out
-        greeter.out = []
-        self._paths.out = []
+        out = self._greeter.out + self._paths.out
+        self._greeter.out, self._paths.out = [], []
         observer = self._observer
         clock = 0 if observer is None else observer.clock
         peers = self._peers
@@ -457,9 +498,3 @@ class Transport(Generic[A]):
             if session.established:
                 session.control_due = session.why_due = True
                 self._peers.active[session] = None
-
-
-def _carrier(protocol: Protocol, me: str, peers: Iterable[str]) -> Carrier:
-    if is_native(protocol):
-        return Native(protocol, me)
-    return Link(protocol, me, group_of(me, peers))

@@ -8,12 +8,18 @@ from .config import TransportConfig
 from .events import Address, Event, PeerSilent
 from .greeter import Greeter
 from .outbound import messages_in
-from .peers import Peer, Peers
+from .peers import Identity, Peer, Peers
 from .recovery import Sent
 from .session import Session
 from .stats import Stats
 
 __all__ = ["Upkeep"]
+
+DEAF = 0.5
+"""A timer that fires this many seconds late shows that the process did not run meanwhile."""
+
+GREET_RARELY = 15.0
+"""The longest pause between greetings to a peer that refused this process, or is gone."""
 
 
 class Upkeep:
@@ -21,12 +27,17 @@ class Upkeep:
 
     def __init__(
         self,
+        me: Identity,
         peers: Peers,
         greeter: Greeter,
+        *,
         config: TransportConfig,
         stats: Stats,
         emit: Callable[[Event], None],
+        give_up_after: Callable[[str], float | None],
     ) -> None:
+        self._me = me
+        self._give_up_after = give_up_after
         self._peers = peers
         self._greeter = greeter
         self._config = config
@@ -42,6 +53,13 @@ class Upkeep:
     def run(self, now: float) -> None:
         """Serve all peers whose time has come."""
         timers = self._peers.timers
+        first = timers.first
+        if first is not None and now - first > DEAF:
+            # This process did not run for a while, and could not have heard anybody.
+            for session in self._peers.live.values():
+                if session.owes is not None:
+                    session.owes = min(now, session.owes + now - first)
+                session.heard_at = min(now, session.heard_at + now - first)
         for peer in timers.due(now):
             self._serve(peer, now)
             when = self._deadline(peer)
@@ -51,25 +69,48 @@ class Upkeep:
     def _deadline(self, peer: Peer) -> float | None:
         """Return when a peer has to be served next."""
         session, config = peer.session, self._config
-        if session is None or not session.established:
+        if session is None:
+            if peer.greet_at is None and peer.gone and peer.name in self._peers.known:
+                return peer.gone_at + config.linger
             return peer.greet_at
-        when = max(session.heard_at, session.pinged_at) + config.keepalive
+        patience = self._give_up_after(peer.name)
+        owes = session.owes
+        if not session.established:
+            times = [peer.greet_at]
+            if owes is not None and patience is not None:
+                times.append(owes + patience)
+            return min([when for when in times if when is not None], default=None)
+        when = max(session.heard_at, session.pinged_at) + self._keepalive(peer)
         due = session.recovery.deadline
         if due is not None and due < when:
             when = due
-        owes = session.owes
-        if owes is not None and not session.silent:
-            when = min(when, owes + config.silent_after)
+        if owes is not None:
+            if not session.silent:
+                when = min(when, self._silent_at(session, owes))
+            if patience is not None:
+                when = min(when, owes + patience)
         return when
 
+    def _keepalive(self, peer: Peer) -> float:
+        """Return after how much silence a peer is sent a ping.
+
+        Of two peers that are idle, the one with the lower name comes first.
+        """
+        config = self._config
+        pause = config.keepalive
+        if pause is None:
+            pause = max(config.silent_after / 2, 0.5 * len(self._peers.live))
+        return pause if self._me.name < peer.name else 1.25 * pause
+
+    def _silent_at(self, session: Session, owes: float) -> float:
+        """Return when a peer that has not answered since `owes` counts as silent."""
+        late = self._config.silent_after
+        return max(owes + late / 2, session.heard_at + late)
+
     def _serve(self, peer: Peer, now: float) -> None:
-        session, config = peer.session, self._config
+        session = peer.session
         if session is None or not session.established:
-            if peer.greet_at is not None and peer.greet_at <= now:
-                self._greet(peer, 0, peer.address)
-                peer.greet_at = now + peer.greet_pause
-                longest = config.keepalive if peer.refused else config.greet_at_most
-                peer.greet_pause = min(2 * peer.greet_pause, longest)
+            self._look_for(peer, now)
             return
         recovery = session.recovery
         expiries = recovery.round_trip.backoff
@@ -82,10 +123,15 @@ class Upkeep:
                 # The peer may have missed our answer, or may have been restarted.
                 self._greet(peer, session.incarnation, session.address)
         owes = session.owes
-        if owes is not None and not session.silent and now >= owes + config.silent_after:
-            session.silent = True
-            self._emit(PeerSilent(peer.name, now - owes))
-        if now >= max(session.heard_at, session.pinged_at) + config.keepalive:
+        if owes is not None:
+            patience = self._give_up_after(peer.name)
+            if patience is not None and now >= owes + patience:
+                self.forget(peer.name, now)
+                return
+            if not session.silent and now >= self._silent_at(session, owes):
+                session.silent = True
+                self._emit(PeerSilent(peer.name, now - owes))
+        if now >= max(session.heard_at, session.pinged_at) + self._keepalive(peer):
             session.pinged_at = now
             if not recovery.sent:
                 session.ping_due = True
@@ -96,6 +142,35 @@ class Upkeep:
         self._greeter.greet(peer, answers, False, address)
         if peer.home is not None and peer.home != address:
             self._greeter.greet(peer, answers, False, peer.home)
+
+    def _look_for(self, peer: Peer, now: float) -> None:
+        """Greet a peer that has not answered yet, or give it up."""
+        session, config = peer.session, self._config
+        if session is not None and session.taken:
+            if session.owes is None:
+                session.owes = now
+            patience = self._give_up_after(peer.name)
+            if patience is not None and now >= session.owes + patience:
+                self.forget(peer.name, now)
+            elif not session.silent and now >= session.owes + config.silent_after:
+                session.silent = True
+                self._emit(PeerSilent(peer.name, now - session.owes))
+        if peer.greet_at is not None and peer.greet_at <= now:
+            self._greet(peer, 0, peer.address)
+            peer.greet_at = now + peer.greet_pause
+            unlikely = peer.refused or peer.gone
+            longest = GREET_RARELY if unlikely else config.greet_at_most
+            peer.greet_pause = min(2 * peer.greet_pause, longest)
+        elif session is None and peer.gone and now >= peer.gone_at + config.linger:
+            peer.gone_at = now
+            self._peers.reap(peer)
+
+    def forget(self, name: str, now: float) -> None:
+        """Give a peer up, and tell it so in case it is alive."""
+        address = self._peers.forget(name, now)
+        if address is not None:
+            peer = self._peers.known[name]
+            self._greeter.greet(peer, self._peers.floors[name], True, address)
 
     def repair(self, session: Session, lost: list[Sent]) -> None:
         """Have the contents of lost datagrams sent again."""

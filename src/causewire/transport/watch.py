@@ -128,9 +128,12 @@ def _messages(n: int) -> str:
 
 
 def _silence(session: Session, now: float) -> str:
-    if not session.established:
-        return f"{session.name} has not been reached yet"
     owes = session.owes
+    if not session.established:
+        if session.trouble:
+            return f"{session.name} was refused: {session.trouble}"
+        tried = "" if owes is None else f", tried for {now - owes:.1f} s"
+        return f"{session.name} has not been reached yet{tried}"
     if owes is None or now - owes < 1:
         return f"{session.name} answers"
     return f"nothing has come from {session.name} for {now - owes:.1f} s"

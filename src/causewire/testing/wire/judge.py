@@ -103,7 +103,7 @@ class Judge:
         """The end: who should have got what, and is anything left in a buffer?"""
         verdict = self.verdict
         verdict.seconds = now
-        lives = {host.transport.incarnation: host.life for host in hosts}
+        lives = {host.transport.me.incarnation: host.life for host in hosts}
         for message in self._messages:
             if message.life in lives.values():
                 self._account(message, lives)

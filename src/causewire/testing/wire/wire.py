@@ -116,7 +116,7 @@ class Wire:
         life = next(self._lives)
         transport: Transport[Accepted] = Transport(
             name,
-            incarnation=1000 + life,
+            incarnation=life << 20,
             entropy=Random(life).randbytes,
             protocol=self.protocol,
             peers=names,

@@ -1,95 +1,36 @@
-"""A node for programs without asyncio: the same calls, and they wait.
-
-    with causewire.blocking.Node("alice", peers={"bob": "127.0.0.1:9002"}) as alice:
-        receipt = alice.send("bob", b"hello")
-        receipt.delivered(timeout=5)
-        for message in alice:
-            print(message.source, message.payload)
-
-The node drives its transport from a thread of its own, with a selector. A call from another
-thread takes a lock and uses the transport directly; it wakes the thread only if that sleeps.
-All methods may be called from any thread.
-"""
+"""`Node`: what a program without asyncio calls."""
 
 from __future__ import annotations
 
 import inspect
 import logging
 import queue
-import selectors
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Any, Self
 
-from .core.endpoint import LocalProtocolError
-from .node.addresses import Place, bind, lookup_now
-from .node.base import BaseNode, Message
-from .node.receipt import BaseReceipt, Closed, Full, NodeError
-from .transport import (
+from ..core.endpoint import LocalProtocolError
+from ..node.addresses import Place, bind, is_hostname, lookup_now
+from ..node.base import GOODBYE, BaseNode, Message
+from ..node.receipt import Closed, Full, NodeError
+from ..transport import (
     Address,
-    Confirmed,
-    Delivered,
-    DropReason,
     PeerEvent,
     Reason,
-    Room,
     UnknownPeer,
 )
+from .driver import Driver, Receipt, wait_until
 
-__all__ = ["Node", "Receipt"]
+__all__ = ["Node"]
 
-DRAIN = 64
-"""Datagrams that are taken from the socket before others get their turn."""
-
-LARGEST_DATAGRAM = 65536
-
-_log = logging.getLogger("causewire.blocking")
+_resolver_log = logging.getLogger("causewire.resolver")
 
 
-class Receipt(BaseReceipt):
-    """A message that was accepted: what `Node.send` returns."""
-
-    __slots__ = ()
-
-    def delivered(self, timeout: float | None = None) -> None:
-        """Wait until every receiver has delivered the message.
-
-        Args:
-            timeout: How many seconds to wait, or None for no limit.
-
-        Raises:
-            DeliveryFailed: A receiver is gone, or the node was closed before.
-            TimeoutError: It has not been delivered in time.
-        """
-        self[2]._wait_for(self, timeout)
-        self._check()
-
-
-class Node(BaseNode[Receipt]):
+class Node(Driver):
     __doc__ = BaseNode.__doc__
-    _receipt = Receipt
-
-    def _prepare(self) -> None:
-        self._lock = threading.Lock()
-        self._readable = threading.Condition(self._lock)
-        self._room = threading.Condition(self._lock)
-        self._settled = threading.Condition(self._lock)
-        self._watchers: list[queue.SimpleQueue[PeerEvent | None]] = []
-        self._thread = threading.Thread(
-            target=self._run, name=f"causewire {self.name}", daemon=True
-        )
-        self._asleep = False
-        """Whether the thread waits in its selector and has to be woken."""
-        self._waker: socket.socket | None = None
-        self._open = False
-        self._stopping = threading.Event()
-        self._failure: BaseException | None = None
-        self._backlog: deque[tuple[bytes, Address]] = deque()
-        """Datagrams that the socket did not accept yet."""
 
     # -- from start to close --------------------------------------------------
 
@@ -103,16 +44,17 @@ class Node(BaseNode[Receipt]):
         """
         if self._waker is not None or self._closing:
             raise NodeError(f"{self.name} has been started before")
-        places = {name: lookup_now(place) for name, place in self._places.items()}
+        places = {name: self._find(name, place) for name, place in self._places.items()}
         if self._socket is None:
             self._socket = bind(lookup_now(self._listen), self._insecure)
         self._sleeper, self._waker = socket.socketpair()
         self._sleeper.setblocking(False)
         for name, address in places.items():
-            self._transport.add_peer(name, address, time.monotonic())
+            if address is not None:
+                self._transport.add_peer(name, address, time.monotonic())
         self._open = True
         self._thread.start()
-        if self._resolver is not None:
+        if self._resolver is not None or any(map(is_hostname, self._places.values())):
             threading.Thread(target=self._resolve_lost, daemon=True).start()
         return self
 
@@ -139,6 +81,15 @@ class Node(BaseNode[Receipt]):
                 self._settled.wait(min(0.01, left))
             drained = self._end_drain()
             self._transport.close()
+            self._wake()
+            wait = self._drain if drain is None else drain
+            deadline = max(deadline, time.monotonic() + min(GOODBYE, wait))
+            while self._transport.unheard and self._failure is None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._settled.wait(min(0.01, left))
+            self._end_goodbye()
             self._stopping.set()
             self._wake()
         self._thread.join()
@@ -158,7 +109,12 @@ class Node(BaseNode[Receipt]):
     # -- sending --------------------------------------------------------------
 
     def send(
-        self, to: str | Collection[str], payload: bytes, timeout: float | None = None
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        timeout: float | None = None,
+        *,
+        wait_for_peer: bool = False,
     ) -> Receipt:
         """Send a message to one process or to several; waits only while there is no room.
 
@@ -166,6 +122,8 @@ class Node(BaseNode[Receipt]):
             to: The name of a process, or several names.
             payload: The message.
             timeout: How many seconds to wait for room, or None for no limit.
+            wait_for_peer: Whether to keep the message for the next incarnation of a
+                destination that is gone, rather than to raise `PeerGone`.
 
         Returns:
             A receipt; `receipt.delivered()` waits for the delivery.
@@ -173,11 +131,13 @@ class Node(BaseNode[Receipt]):
         Raises:
             Closed: The node is not running.
             LocalProtocolError: A destination is not known.
+            PeerGone: A destination left, or was given up.
+            Superseded: The peers of this node have given it up.
             TimeoutError: There was no room in time.
             ValueError: The payload is too long.
         """
         with self._lock:
-            if self._open and not self._closing:
+            if self._open and not self._closing and not wait_for_peer:
                 try:
                     receipt = self._transport.try_send(to, payload)
                 except UnknownPeer:
@@ -186,10 +146,14 @@ class Node(BaseNode[Receipt]):
                     if self._asleep:
                         self._wake()
                     return receipt
-        return self._send_slowly(to, payload, timeout)
+        return self._send_slowly(to, payload, timeout, wait_for_peer)
 
     def _send_slowly(
-        self, to: str | Collection[str], payload: bytes, timeout: float | None
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        timeout: float | None,
+        wait_for_peer: bool,
     ) -> Receipt:
         """Send when the address of the destination is known, and there is room."""
         if not isinstance(to, str):
@@ -197,23 +161,30 @@ class Node(BaseNode[Receipt]):
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
-                return self._send_when_room(to, payload, deadline)
+                return self._send_when_room(to, payload, deadline, wait_for_peer)
             except UnknownPeer as unknown:
                 names = unknown.names
             for name in names:
                 self._resolve(name)
 
     def _send_when_room(
-        self, to: str | Collection[str], payload: bytes, deadline: float | None
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        deadline: float | None,
+        wait_for_peer: bool,
     ) -> Receipt:
         with self._lock:
             while True:
                 self._check_running()
-                receipt = self._transport.try_send(to, payload)
+                if wait_for_peer:
+                    receipt = self._transport.send(to, payload, True)
+                else:
+                    receipt = self._transport.try_send(to, payload)
                 self._wake()
                 if receipt is not None:
                     return receipt
-                _wait(self._room, deadline, "no room for another message")
+                wait_until(self._room, deadline, "no room for another message")
 
     def send_nowait(self, to: str | Collection[str], payload: bytes) -> Receipt:
         """Send a message at once.
@@ -222,6 +193,8 @@ class Node(BaseNode[Receipt]):
             Full: There is no room.
             Closed: The node is not running.
             LocalProtocolError: A destination is not known.
+            PeerGone: A destination left, or was given up.
+            Superseded: The peers of this node have given it up.
             ValueError: The payload is too long.
         """
         with self._lock:
@@ -248,6 +221,7 @@ class Node(BaseNode[Receipt]):
 
         Raises:
             Closed: The node is closed, and all messages have been taken.
+            Superseded: The peers of this node have given it up.
             TimeoutError: No message was delivered in time.
         """
         try:
@@ -263,7 +237,8 @@ class Node(BaseNode[Receipt]):
                     return self._messages.popleft()
                 if not self._open:
                     raise Closed(f"{self.name} is not running")
-                _wait(self._readable, deadline, "no message")
+                self._check_superseded()
+                wait_until(self._readable, deadline, "no message")
 
     def __iter__(self) -> Iterator[Message]:
         """Yield messages until the node is closed."""
@@ -309,6 +284,36 @@ class Node(BaseNode[Receipt]):
                 self._transport.add_peer(name, address, time.monotonic())
                 self._wake()
 
+    def forget(self, name: str) -> None:
+        """Give a peer up: treat it as dead, and tell all others.
+
+        Messages to it fail, and nothing waits for it any longer. If it is alive after all,
+        it is told, and may come back as a new incarnation.
+
+        Raises:
+            Closed: The node is not running.
+            LocalProtocolError: The peer is not known, or the protocol cannot continue
+                without it.
+        """
+        with self._lock:
+            self._check_running()
+            self._transport.forget(name, time.monotonic())
+            self._wake()
+
+    def rejoin(self) -> None:
+        """Continue as a new incarnation, after peers have given this process up.
+
+        Receipts that are not settled fail. Messages that were delivered and not taken yet
+        can still be received.
+
+        Raises:
+            Closed: The node is not running.
+        """
+        with self._lock:
+            self._check_running()
+            self._rejoin()
+            self._wake()
+
     def peers_up(self) -> list[str]:
         """Return the names of the peers that were reached, and answer."""
         with self._lock:
@@ -336,13 +341,23 @@ class Node(BaseNode[Receipt]):
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             while receipt.missing and self._open:
-                _wait(self._settled, deadline, "the message has not been delivered")
+                wait_until(self._settled, deadline, "the message has not been delivered")
+
+    def _find(self, name: str, place: Place) -> Address | None:
+        """Return the address of a peer, or None if it cannot be resolved yet."""
+        try:
+            return lookup_now(place)
+        except OSError as error:
+            _resolver_log.warning("%s: the address of %s: %s; tried again", self.name, name, error)
+            return None
 
     def _resolve(self, name: str) -> None:
         """Find the address of a process."""
         place = self._resolver(name) if self._resolver is not None else None
         if inspect.isawaitable(place):
             raise TypeError("the resolver of a blocking node must not be a coroutine function")
+        if place is None:
+            place = self._places.get(name)
         if place is None:
             raise LocalProtocolError(f"the address of {name!r} is not known")
         self.add_peer(name, place)
@@ -351,115 +366,9 @@ class Node(BaseNode[Receipt]):
         """Ask the resolver again and again for peers that do not answer."""
         while not self._stopping.wait(self._transport.config.silent_after):
             with self._lock:
-                names = self._unreached()
+                names = sorted({*self._unreached(), *self._unresolved()})
             for name in names:
                 try:
                     self._resolve(name)
-                except (LocalProtocolError, OSError, ValueError):
-                    continue
-
-    # -- the thread -----------------------------------------------------------
-
-    def _wake(self) -> None:
-        """Make the thread look at the transport; the caller has the lock."""
-        if self._asleep:
-            self._asleep = False
-            self._waker.send(b"\0")  # type: ignore[union-attr]
-
-    def _run(self) -> None:
-        try:
-            with selectors.DefaultSelector() as selector:
-                self._loop(selector)
-        except BaseException as error:
-            self._failure = error
-            _log.exception("the thread of %s has failed", self.name)
-        finally:
-            self._end()
-
-    def _loop(self, selector: selectors.BaseSelector) -> None:
-        sock = self._socket
-        assert sock is not None
-        selector.register(sock, selectors.EVENT_READ)
-        selector.register(self._sleeper, selectors.EVENT_READ)
-        while True:
-            with self._lock:
-                self._turn(sock)
-                if self._stopping.is_set():
-                    return
-                interest = selectors.EVENT_READ
-                if self._backlog:
-                    interest |= selectors.EVENT_WRITE
-                selector.modify(sock, interest)
-                due = self._transport.next_timer()
-                self._asleep = True
-            timeout = None if due is None else max(0.0, due - time.monotonic())
-            ready = selector.select(timeout)
-            with self._lock:
-                self._asleep = False
-                for key, _ in ready:
-                    if key.fileobj is not sock:
-                        self._sleeper.recv(4096)
-                self._receive(sock)
-
-    def _turn(self, sock: socket.socket) -> None:
-        """End a turn: send datagrams, and wake whoever can continue."""
-        transport, backlog = self._transport, self._backlog
-        backlog += transport.datagrams_to_send(time.monotonic())
-        while backlog:
-            try:
-                sock.sendto(*backlog[0])
-            except (BlockingIOError, InterruptedError):
-                break
-            except OSError:
-                transport.stats.drop(DropReason.NOT_SENT)
-            backlog.popleft()
-        while (event := transport.next_event()) is not None:
-            if isinstance(event, Delivered):
-                self._readable.notify_all()
-            elif isinstance(event, Confirmed):
-                self._settled.notify_all()
-            elif isinstance(event, Room):
-                self._room.notify_all()
-            else:
-                for watcher in self._watchers:
-                    watcher.put(event)
-        if self._recorder is not None:
-            self._recorder.flush()
-
-    def _receive(self, sock: socket.socket) -> None:
-        """Take datagrams from the socket, and do what is due."""
-        transport, now = self._transport, time.monotonic()
-        try:
-            for _ in range(DRAIN):
-                data, address = sock.recvfrom(LARGEST_DATAGRAM)
-                transport.datagram_received(data, address[:2], now)
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
-            transport.stats.drop(DropReason.NOT_RECEIVED)
-        due = transport.next_timer()
-        if due is not None and due <= now:
-            transport.timer_fired(now)
-
-    def _end(self) -> None:
-        """Close everything, and wake everybody."""
-        with self._lock:
-            self._open = False
-            self._asleep = False
-            for sock in (self._socket, self._sleeper, self._waker):
-                if sock is not None:
-                    sock.close()
-            if self._recorder is not None:
-                self._recorder.close()
-            for condition in (self._readable, self._room, self._settled):
-                condition.notify_all()
-            for watcher in self._watchers:
-                watcher.put(None)
-
-
-def _wait(condition: threading.Condition, deadline: float | None, what: str) -> None:
-    """Wait for a condition; `TimeoutError` if it takes too long."""
-    left = None if deadline is None else deadline - time.monotonic()
-    if left is not None and left <= 0:
-        raise TimeoutError(what)
-    condition.wait(left)
+                except Exception as error:
+                    _resolver_log.warning("%s: the address of %s: %s", self.name, name, error)

@@ -1,0 +1,218 @@
+"""The thread that drives the transport of a blocking node, with a selector.
+
+All state is protected by one lock. The thread holds it while it uses the transport, and
+releases it while it waits for datagrams and timers.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+
+from ..node.base import BaseNode
+from ..node.journal import log_event
+from ..node.receipt import BaseReceipt
+from ..transport import (
+    Address,
+    Confirmed,
+    Delivered,
+    DropReason,
+    NodeRejoined,
+    NodeSuperseded,
+    PeerEvent,
+    Room,
+    TraceFailed,
+    Transport,
+)
+
+__all__ = ["Driver", "Receipt", "wait_until"]
+
+DRAIN = 64
+"""Datagrams that are taken from the socket before others get their turn."""
+
+LARGEST_DATAGRAM = 65536
+
+_log = logging.getLogger("causewire.node")
+_resolver_log = logging.getLogger("causewire.resolver")
+
+
+class Receipt(BaseReceipt):
+    """A message that was accepted: what `Node.send` returns."""
+
+    __slots__ = ()
+
+    def delivered(self, timeout: float | None = None) -> None:
+        """Wait until every receiver has delivered the message.
+
+        Args:
+            timeout: How many seconds to wait, or None for no limit.
+
+        Raises:
+            DeliveryFailed: A receiver is gone, or the node was closed before.
+            TimeoutError: It has not been delivered in time.
+        """
+        self[2]._wait_for(self, timeout)
+        self._check()
+
+
+class Driver(BaseNode[Receipt]):
+    """The part of a blocking node that runs in a thread of its own."""
+
+    _receipt = Receipt
+
+    def _prepare(self) -> None:
+        self._lock = threading.Lock()
+        self._readable = threading.Condition(self._lock)
+        self._room = threading.Condition(self._lock)
+        self._settled = threading.Condition(self._lock)
+        self._watchers: list[queue.SimpleQueue[PeerEvent | None]] = []
+        self._thread = threading.Thread(
+            target=self._run, name=f"causewire {self.name}", daemon=True
+        )
+        self._asleep = False
+        """Whether the thread waits in its selector and has to be woken."""
+        self._sleeper: socket.socket
+        self._waker: socket.socket | None = None
+        self._open = False
+        self._stopping = threading.Event()
+        self._failure: BaseException | None = None
+        self._backlog: deque[tuple[bytes, Address]] = deque()
+        """Datagrams that the socket did not accept yet."""
+
+    # -- the thread -----------------------------------------------------------
+
+    def _wake(self) -> None:
+        """Make the thread look at the transport; the caller has the lock."""
+        if self._asleep:
+            self._asleep = False
+            self._waker.send(b"\0")  # type: ignore[union-attr]
+
+    def _run(self) -> None:
+        try:
+            with selectors.DefaultSelector() as selector:
+                self._loop(selector)
+        except BaseException as error:
+            self._failure = error
+            _log.exception("the thread of %s has failed", self.name)
+        finally:
+            self._end()
+
+    def _loop(self, selector: selectors.BaseSelector) -> None:
+        sock = self._socket
+        assert sock is not None
+        selector.register(sock, selectors.EVENT_READ)
+        selector.register(self._sleeper, selectors.EVENT_READ)
+        while True:
+            with self._lock:
+                self._turn(sock)
+                if self._stopping.is_set():
+                    return
+                interest = selectors.EVENT_READ
+                if self._backlog:
+                    interest |= selectors.EVENT_WRITE
+                selector.modify(sock, interest)
+                due = self._transport.next_timer()
+                self._asleep = True
+            timeout = None if due is None else max(0.0, due - time.monotonic())
+            ready = selector.select(timeout)
+            with self._lock:
+                self._asleep = False
+                for key, _ in ready:
+                    if key.fileobj is not sock:
+                        self._sleeper.recv(4096)
+                self._receive(sock)
+
+    def _turn(self, sock: socket.socket) -> None:
+        """End a turn: send datagrams, and wake whoever can continue."""
+        transport, backlog = self._transport, self._backlog
+        backlog += transport.datagrams_to_send(time.monotonic())
+        while backlog:
+            try:
+                sock.sendto(*backlog[0])
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                transport.stats.drop(DropReason.NOT_SENT)
+            backlog.popleft()
+        self._dispatch(transport)
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.flush()
+            if recorder.failure is not None:
+                self._recorder = None
+                self._publish(TraceFailed(recorder.failure))
+        if self._rejoins and self._transport.me.superseded and not self._closing:
+            self._rejoin()
+
+    def _dispatch(self, transport: Transport[Receipt]) -> None:
+        """Wake whoever can continue."""
+        while (event := transport.next_event()) is not None:
+            if isinstance(event, Delivered):
+                self._readable.notify_all()
+            elif isinstance(event, Confirmed):
+                self._settled.notify_all()
+            elif isinstance(event, Room):
+                self._room.notify_all()
+            else:
+                self._publish(event)
+                if isinstance(event, NodeSuperseded):
+                    self._wake_all()
+
+    def _publish(self, event: PeerEvent) -> None:
+        """Log an event, and pass it on to those who watch."""
+        log_event(self.name, event)
+        for watcher in self._watchers:
+            watcher.put(event)
+
+    def _wake_all(self) -> None:
+        for condition in (self._readable, self._room, self._settled):
+            condition.notify_all()
+
+    def _receive(self, sock: socket.socket) -> None:
+        """Take datagrams from the socket, and do what is due."""
+        transport, now = self._transport, time.monotonic()
+        try:
+            for _ in range(DRAIN):
+                data, address = sock.recvfrom(LARGEST_DATAGRAM)
+                transport.datagram_received(data, address[:2], now)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            transport.stats.drop(DropReason.NOT_RECEIVED)
+        due = transport.next_timer()
+        if due is not None and due <= now:
+            transport.timer_fired(now)
+
+    def _end(self) -> None:
+        """Close everything, and wake everybody."""
+        with self._lock:
+            self._open = False
+            self._asleep = False
+            for sock in (self._socket, self._sleeper, self._waker):
+                if sock is not None:
+                    sock.close()
+            if self._recorder is not None:
+                self._recorder.close()
+            self._wake_all()
+            for watcher in self._watchers:
+                watcher.put(None)
+
+    def _rejoin(self) -> None:
+        old = self._transport
+        self._next_life(time.monotonic())
+        self._dispatch(old)
+        self._publish(NodeRejoined(self.name, self.incarnation))
+        self._wake_all()
+
+
+def wait_until(condition: threading.Condition, deadline: float | None, what: str) -> None:
+    """Wait for a condition; `TimeoutError` if it takes too long."""
+    left = None if deadline is None else deadline - time.monotonic()
+    if left is not None and left <= 0:
+        raise TimeoutError(what)
+    condition.wait(left)
