@@ -15,7 +15,7 @@ import pytest
 from causewire.cli import main
 from causewire.explore import Api, Dataset
 from causewire.explore.saved import SaveError, bundled, saved
-from causewire.trace import trace_of, write_trace
+from causewire.trace import trace_of, write_shiviz, write_trace
 
 from .stories import STORY, simulated
 
@@ -104,3 +104,16 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert "Traceback" not in err
+
+
+def test_counterexamples_and_logs_of_others_can_be_explored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_shiviz(tmp_path / "story.log", STORY)
+    assert main(["explore", "story.log", "--save", "story.html"]) == 0
+    bounds = ["--protocol", "sps-unsent-not-counted", "--trace", "found.jsonl"]
+    assert main(["verify", *bounds]) == 1
+    assert main(["explore", "found.jsonl", "--save", "found.html"]) == 0
+    page = (tmp_path / "found.html").read_text(encoding="utf-8")
+    assert '"name":"verify ' in page  # such runs open on the panel with the steps

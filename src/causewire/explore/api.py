@@ -251,10 +251,7 @@ class Api:
         names = {name: k for k, name in reversed(list(enumerate(data.shown)))}
         if origin not in names or not number.isdecimal() or len(number) > 18:
             raise BadRequestError("messages are named ORIGIN:NUMBER, such as p1:17")
-        copies = data.copies
-        hits = np.flatnonzero(
-            (copies.source == names[origin]) & (data.rows.mid[copies.send] == int(number))
-        )
+        hits = data.copies_of(names[origin], int(number))
         if not len(hits):
             raise LookupError(f"there is no message {origin}:{number} in this run")
         copy = int(hits[0])

@@ -233,11 +233,10 @@ def _message(
     run: RunData, number: dict[str, int], message: MessageId, target: str
 ) -> dict[str, Any]:
     """Return a copy of a message: that for the target, or any."""
-    rows, copies = run.rows, run.copies
-    origin = number[message.origin]
-    hits = np.flatnonzero((copies.source == origin) & (rows.mid[copies.send] == message.mid))
-    exact = hits[copies.target[hits] == number[target]]
-    copy = int(exact[0]) if len(exact) else int(hits[0]) if len(hits) else -1
+    copies = run.copies_of(number[message.origin], message.mid)
+    exact = copies[run.copies.target[copies] == number[target]]
+    found = exact if len(exact) else copies
+    copy = int(found[0]) if len(found) else -1
     return {"copy": copy, "name": f"{shown(message.origin)}:{message.mid}"}
 
 

@@ -10,7 +10,7 @@ from .arrays import Floats, Longs, Words
 from .copies import Copies, join
 from .names import shown
 from .order import by_process, causal_order
-from .table import NO_TIME, Rows, Table
+from .table import NO_TIME, SENT, Rows, Table
 
 __all__ = ["AXES", "Axis", "RunData"]
 
@@ -122,6 +122,17 @@ class RunData:
     def axis(self, name: str | None = None) -> Axis:
         """Return an axis: the one asked for if the run has it."""
         return self._time if self.timed and name != "order" else self._order
+
+    def copies_of(self, origin: int, mid: int) -> Longs:
+        """Return the copies of a message, if the run sends it."""
+        rows = self.by_process[self.bounds[origin] : self.bounds[origin + 1]]
+        sends = rows[(self.rows.mid[rows] == mid) & (self.rows.kind[rows] == SENT)]
+        first = self.copies.of_row[sends]
+        if not (first >= 0).any():
+            return np.array([], np.int64)
+        send = self.copies.send[first[first >= 0][0]]
+        low, high = np.searchsorted(self.copies.send, [send, send + 1])
+        return np.arange(low, high)
 
     def message(self, row: int) -> str:
         """Return the name of the message that a row is about."""

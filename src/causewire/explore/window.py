@@ -146,7 +146,7 @@ class View:
         return {
             "event_row": rows.astype(np.uint32),
             "event_x": self.axis.x[rows],
-            "event_process": run.rows.process[rows].astype(np.uint16),
+            "event_process": run.rows.process[rows].astype(np.uint32),
             "event_place": run.place[rows].astype(np.uint32),
             "event_mark": self.marks[run.rows.kind[rows]],
             "event_copy": run.copies.of_row[rows].astype(np.int32),
@@ -164,8 +164,8 @@ class View:
         return {
             "copy": chosen.astype(np.uint32),
             "copy_mid": self.run.rows.mid[c.send[chosen]].astype(np.float64),
-            "copy_from": c.source[chosen].astype(np.uint16),
-            "copy_to": c.target[chosen].astype(np.uint16),
+            "copy_from": c.source[chosen].astype(np.uint32),
+            "copy_to": c.target[chosen].astype(np.uint32),
             "copy_send": at(c.send[chosen]),
             "copy_release": at(c.release[chosen]),
             "copy_receive": at(c.receive[chosen]),
@@ -196,7 +196,7 @@ class View:
             layers = self._counted(window.low, window.high, bins)
         names = ("density", "held_sender", "held_receiver")
         return {
-            "density_process": chosen.astype(np.uint16),
+            "density_process": chosen.astype(np.uint32),
             **{n: layer[chosen].astype(np.float32) for n, layer in zip(names, layers, strict=True)},
         }
 

@@ -127,6 +127,7 @@ class App {
     await this._judged();
     this.latency.later();
     this.waiting.later();
+    if (this.info.name.startsWith("verify ")) this.tabs.show("steps");   // a counterexample
   }
 
   _gutter(names) {
@@ -174,8 +175,14 @@ class App {
     const text = data.exact
       ? `Every event and message around here is drawn${filter}.`
       : `Too much to draw one by one: waves show how many events there are; of ${count(data.messages, "message")} around here ${data.drawn.toLocaleString("en")} are drawn, the slowest and a sample${filter}. Zoom in for all.`;
-    if (text !== this._said) { this._said = text; this.say(text); }
+    const seen = this.view.lanes.filter((p) => scene.y(p) > 30 && scene.y(p) < scene.height).length;
+    const lanes = seen < this.view.lanes.length ? ` ${seen} of ${count(this.view.lanes.length, "process", "processes")} are in view: drag up and down, or press [ for lower lanes.` : "";
+    this._tell(text + lanes);
     this.firstPicture ??= performance.now();
+  }
+
+  _tell(text) {
+    if (text !== this._said) { this._said = text; this.say(text); }
   }
 
   hover(diagram, [px, py], event) {

@@ -396,7 +396,12 @@ function drawChosen(c, scene) {
 
 function drawCursor(c, scene) {
   if (scene.step === null || scene.step === undefined) return;
-  const { palette: p, x, height } = scene;
+  const { palette: p, x, height, width } = scene;
+  const now = x(scene.step.x);
+  c.globalAlpha = 0.72;   // what has not happened yet recedes
+  c.fillStyle = p.paper;
+  c.fillRect(now + 7, TOP, Math.max(0, width - now - 7), height - TOP);
+  c.globalAlpha = 1;
   c.strokeStyle = p.chosen;
   c.lineWidth = 1.5;
   c.setLineDash([5, 4]);
