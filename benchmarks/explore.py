@@ -1,13 +1,17 @@
 """The explorer in a browser: time to the first picture, frames a second, memory of the page.
 
     python benchmarks/explore.py
-    python benchmarks/explore.py --events 1000 100000
+    python benchmarks/explore.py --events 1000 100000 --shiviz CHECKOUT
 
 For each size a trace is made and opened in headless Chromium (without a graphics card: everything
 is drawn by the processor). The first picture is counted from the start of the server, so reading
 the trace is part of it. Frames are counted while the view moves and zooms a little in each frame
 for some seconds; `script` is the time that the page's own code takes for one of them. Times depend
 on the machine and on what else runs on it.
+
+With a checkout of ShiViz (github.com/DistributedClocks/shiviz) the same events are given to it as a
+log, in the same browser; its time runs from handing over the text to the first picture, for as long
+as `--patience` allows.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import Any
 
 from causewire.explore import explore
 from causewire.testing.synthetic import Shape, write
+from causewire.trace import open_trace, write_shiviz
 
 SIZES = (1_000, 100_000, 10_000_000)
 
@@ -61,6 +66,20 @@ _FRAMES = """
 """  # noqa: E501
 
 
+_SHIVIZ = r"""
+([text, pattern, runs]) => setTimeout(() => {
+  const begun = performance.now();
+  Shiviz.getInstance().visualize(text, pattern, runs, "order", false);
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    globalThis.measured = performance.now() - begun;
+  }));
+}, 50)
+"""
+
+_SHIVIZ_PATTERN = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
+_SHIVIZ_RUNS = "^=== (?<trace>.*) ===$"
+
+
 def _until(page: Any, expression: str) -> None:
     while not page.evaluate(f"Boolean({expression})"):
         time.sleep(0.005)
@@ -93,10 +112,31 @@ def measure(browser: Any, path: Path, seconds: float) -> dict[str, Any]:
     return {"first": first, "checked": checked, "whole": whole, "close": close, "memory": memory}
 
 
+def measure_shiviz(browser: Any, checkout: Path, log: Path, patience: float) -> str:
+    """Return how long ShiViz takes to show a log, in words."""
+    tab = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = tab.new_page()
+    page.goto((checkout / "index.html").resolve().as_uri())
+    page.evaluate(_SHIVIZ, [log.read_text(encoding="utf-8"), _SHIVIZ_PATTERN, _SHIVIZ_RUNS])
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < patience:
+        try:
+            page.wait_for_timeout(50)
+            done = page.evaluate("globalThis.measured ?? null")
+        except Exception as error:
+            return f"failed: {str(error).splitlines()[0]}"
+        if done is not None:
+            tab.close()
+            return f"{done / 1000:.2f} s"
+    return f"not within {patience:.0f} s"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--events", type=int, nargs="+", default=list(SIZES), metavar="N")
     parser.add_argument("--seconds", type=float, default=3.0, help="of moving; default: 3")
+    parser.add_argument("--shiviz", type=Path, metavar="DIR", help="a checkout of ShiViz")
+    parser.add_argument("--patience", type=float, default=120.0, help="with ShiViz, in seconds")
     args = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
@@ -121,6 +161,13 @@ def main() -> int:
                 f"{r['memory'] / 1e6:>10.1f} MB",
                 flush=True,
             )
+            if args.shiviz is not None and events <= 1_000_000:
+                log = Path(folder) / "events.log"
+                write_shiviz(log, open_trace(path).events())
+                # A browser of its own, because one that is stuck cannot be stopped.
+                other = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
+                print(f"  ShiViz: {measure_shiviz(other, args.shiviz, log, args.patience)}")
+                other.close()
         browser.close()
     return 0
 

@@ -44,6 +44,7 @@ def test_names_cannot_end_the_data() -> None:
     assert 'src="http' not in page
 
 
+@pytest.mark.slow
 def test_large_runs_are_refused() -> None:
     api = _api(Dataset(lambda: trace_of(simulated("fifo", 4000), "x"), "x"))
     with pytest.raises(SaveError, match="rows times processes"):

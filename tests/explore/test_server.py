@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -11,13 +12,26 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import numpy as np
 import pytest
 
 from causewire.check import check
-from causewire.explore import ExploreServer, explore
+from causewire.explore import ExploreServer, explore, preview
+from causewire.explore.dataset import RunView
+from causewire.explore.table import Table
 from causewire.trace import Event, open_trace, open_writer, trace_of, write_trace
 
 from .stories import STORY, simulated
+
+
+def unpacked(data: bytes) -> dict[str, list[float]]:
+    """Return the arrays of a packed answer."""
+    (length,) = struct.unpack_from("<I", data)
+    header = json.loads(data[4 : 4 + length])
+    return {
+        name: np.frombuffer(data, f"<{kind}", count, 4 + length + offset).tolist()
+        for name, kind, offset, count in header["arrays"]
+    }
 
 
 class Page:
@@ -298,6 +312,47 @@ def test_a_trace_that_grows_is_read_again(tmp_path: Path) -> None:
             raise AssertionError(page.ready())
         page.server.api.datasets[0].stop()
     writer.close()
+
+
+def test_a_large_trace_has_a_preview_of_the_same_density(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "MOST_EVENTS", 10)
+    going_on = threading.Event()
+    joined = RunView.__init__
+
+    def slow(self: RunView, table: Table, name: str) -> None:
+        going_on.wait(10)
+        joined(self, table, name)
+
+    monkeypatch.setattr(RunView, "__init__", slow)
+    server = explore(trace_of(simulated("fifo", 2500), "run"))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        page = Page(server)
+        while not page.ask("status")[1]["datasets"][0]["preview"]:
+            time.sleep(0.005)
+        status, before = page.ask("run")
+        assert status == 200
+        assert page.ask("violations")[0] == 503
+        questions = [page.base.path + f"api/{q}&pixels=100" for q in ("overview?", "window?low=0")]
+        first = [page.raw(question)[2] for question in questions]
+        going_on.set()
+        page.ready()
+        after = page.ask("run")[1]
+        for same in ("processes", "events", "rows", "timed", "end"):
+            assert before[same] == after[same]
+        assert "preview" not in after
+        for one, question in zip(first, questions, strict=True):
+            two = page.raw(question)[2]
+            name = "events" if "overview" in question else "density"
+            mine, theirs = unpacked(one)[name], unpacked(two)[name]
+            assert len(mine) == len(theirs)
+            assert sum(mine) == pytest.approx(sum(theirs), rel=0.01)
+    finally:
+        going_on.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def test_a_damaged_trace_is_told(tmp_path: Path) -> None:

@@ -107,17 +107,7 @@ class Api:
         return run, run.view(query.get("axis"))
 
     def _asked(self, query: Query, view: View) -> Window:
-        low, high = _number(query, "low", 0.0), _number(query, "high", view.axis.end)
-        if not low < high:
-            high = low + 1.0
-        return Window(
-            low,
-            high,
-            _whole(query, "pixels", 1024),
-            _lanes(query, len(view.run.processes)),
-            _number(query, "fastest", None),
-            _number(query, "slowest", None),
-        )
+        return _asked(query, view.axis.end, len(view.run.processes))
 
     # -- questions ---------------------------------------------------------------------
 
@@ -125,6 +115,9 @@ class Api:
         return _json({"datasets": [dataset.status() for dataset in self.datasets]})
 
     def _run(self, query: Query) -> Answer:
+        preview = self._dataset(query).preview
+        if preview is not None:
+            return _json(preview.run())
         run, view = self._of(query)
         data = run.data
         counts = np.diff(data.bounds)
@@ -151,14 +144,20 @@ class Api:
         )
 
     def _window(self, query: Query) -> Answer:
-        _, view = self._of(query)
-        facts, arrays = view.answer(self._asked(query, view))
+        preview = self._dataset(query).preview
+        if preview is not None:
+            about = preview.run()
+            asked = _asked(query, about["end"], len(about["processes"]))
+            facts, arrays = preview.window(asked)
+        else:
+            _, view = self._of(query)
+            facts, arrays = view.answer(self._asked(query, view))
         return Answer(pack(facts, arrays), "application/octet-stream")
 
     def _overview(self, query: Query) -> Answer:
-        _, view = self._of(query)
         bins = max(16, min(_whole(query, "pixels", 600), 2048))
-        return Answer(pack({"bins": bins}, view.overview(bins)), "application/octet-stream")
+        source = self._dataset(query).preview or self._of(query)[1]
+        return Answer(pack({"bins": bins}, source.overview(bins)), "application/octet-stream")
 
     def _near(self, query: Query) -> Answer:
         """Find an event of a process: that nearest to a place, or the next one after a row."""
@@ -353,6 +352,21 @@ def _list(query: Query, name: str) -> list[int]:
         return [int(part) for part in query.get(name, "").split(",") if part]
     except ValueError:
         raise BadRequestError(f"{name} is not a list of numbers") from None
+
+
+def _asked(query: Query, end: float, processes: int) -> Window:
+    """Return the window that a query is about; the whole run if it names none."""
+    low, high = _number(query, "low", 0.0), _number(query, "high", end)
+    if not low < high:
+        high = low + 1.0
+    return Window(
+        low,
+        high,
+        _whole(query, "pixels", 1024),
+        _lanes(query, processes),
+        _number(query, "fastest", None),
+        _number(query, "slowest", None),
+    )
 
 
 def _lanes(query: Query, processes: int) -> tuple[int, ...] | None:

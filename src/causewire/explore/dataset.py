@@ -23,6 +23,7 @@ from .arrays import Floats
 from .causality import Causality
 from .causes import Causes, causes_of
 from .names import shown
+from .preview import Preview
 from .run import RunData
 from .table import Table, read
 from .unavoidable import unavoidable
@@ -100,6 +101,8 @@ class Dataset:
         self._rows = 0
         self._error = ""
         self._stopped = threading.Event()
+        self.preview: Preview | None = None
+        """The first run, while its messages are being joined."""
 
     def start(self) -> None:
         """Begin to read, in a thread that ends with the program."""
@@ -116,10 +119,14 @@ class Dataset:
             TraceError: The trace cannot be read.
         """
         loaded = _Loaded(read(self._source(), self._progress))
-        if loaded.table.runs:
-            self._ready(loaded, loaded.table.runs[0])
+        first = loaded.table.runs[0]
+        if self._loaded is None and Preview.wanted(loaded.table, first):
+            self.preview = Preview(loaded.table, first)
+            self._version += 1
+        self._ready(loaded, first)
         with self._lock:
             self._loaded = loaded
+            self.preview = None
             self._version += 1
             self._error = ""
         try:
@@ -182,6 +189,7 @@ class Dataset:
             "rows": self._rows,
             "error": self._error,
             "ready": loaded is not None,
+            "preview": self.preview is not None,
             "following": bool(self.follow),
             "summary": self.summary,
         }

@@ -61,7 +61,7 @@ class App {
   async _start() {
     for (;;) {
       const status = await this._status();
-      if (status?.ready) break;
+      if (status?.ready || status?.preview) break;
       if (status?.error) { this.say(status.error); fill(byId("verdict"), "cannot be read"); byId("verdict").className = "bad"; }
       else this.say(status ? `Reading the trace: ${count(status.rows, "row")} so far …` : "The server does not answer.");
       await new Promise((resolve) => setTimeout(resolve, 150));
@@ -88,6 +88,13 @@ class App {
       if (!status) { this.say("The server has stopped. What is on screen stays."); continue; }
       if (status.version === this.status.version) continue;
       this.status = status;
+      if (this.info.preview) {
+        if (!status.ready) continue;
+        const { low, high } = this.view;
+        await this.open(0);
+        this.view.show(low, high);
+        continue;
+      }
       if (status.following && status.error === "") await this._refresh();
       await this._judged();
     }
@@ -106,7 +113,7 @@ class App {
 
   async open(run, axis = null) {
     this.status = await this._status();
-    const { runs } = this.status;
+    const runs = this.status.runs ?? [];
     byId("run-label").hidden = runs.length < 2;
     fill(byId("run"), ...runs.map(({ name }, k) => make("option", { value: k, selected: k === run }, name)));
     this.where = { d: 0, run, axis };
@@ -124,6 +131,7 @@ class App {
     this.processes.set(this.info);
     this._size();
     this.clear();
+    if (this.info.preview) { this.overview.load(this.where, this.info.end, []); return; }
     await this._judged();
     this.latency.later();
     this.waiting.later();
@@ -152,7 +160,8 @@ class App {
 
   _size() {
     const { info } = this;
-    fill(byId("size"), `${count(info.rows, "event")}, ${count(info.messages, "message")}, ${count(info.processes.length, "process", "processes")}`);
+    const messages = info.preview ? "" : `${count(info.messages, "message")}, `;
+    fill(byId("size"), `${count(info.rows, "event")}, ${messages}${count(info.processes.length, "process", "processes")}`);
   }
 
   async _judged() {
@@ -172,7 +181,7 @@ class App {
     if (diagram !== this.main || !scene.data) return;
     const { data } = scene;
     const filter = this.view.fastest === null ? "" : ", filtered by latency";
-    const text = data.exact
+    const text = this.info.preview ? "A first picture: how many events there are. Messages follow in a moment." : data.exact
       ? `Every event and message around here is drawn${filter}.`
       : `Too much to draw one by one: waves show how many events there are; of ${count(data.messages, "message")} around here ${data.drawn.toLocaleString("en")} are drawn, the slowest and a sample${filter}. Zoom in for all.`;
     const seen = this.view.lanes.filter((p) => scene.y(p) > 30 && scene.y(p) < scene.height).length;
@@ -289,6 +298,7 @@ class App {
   closer() {
     const chosen = this.main.selection;
     if (!chosen) return;
+    this._revealLane(this.main, chosen.process);
     const until = chosen.until ?? chosen.x;
     const wide = Math.max((until - chosen.x) * 4, this.view.end / this.info.rows * 40);
     this.view.show((chosen.x + until) / 2 - wide / 2, (chosen.x + until) / 2 + wide / 2);
@@ -311,12 +321,17 @@ class App {
     const { lanes } = this.view;
     const at = lanes.indexOf(this.focus);
     this.focus = lanes[Math.min(lanes.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
-    const scene = diagram.scene();
-    const y = scene.y(this.focus);
-    if (y < 60) this.view.scroll -= 60 - y;
-    if (y > scene.height - 30) this.view.scroll += y - scene.height + 30;
+    this._revealLane(diagram, this.focus);
     this.say(`Process ${this.info.processes[this.focus]}`);
     this.view.changed();
+  }
+
+  _revealLane(diagram, process) {
+    const scene = diagram.scene();
+    const y = scene.y(process);
+    if (y === null) return;
+    if (y < 60) this.view.scroll -= 60 - y;
+    if (y > scene.height - 30) this.view.scroll += y - scene.height + 30;
   }
 
   // From event to event with the keyboard; the next one may be off screen.
@@ -349,6 +364,7 @@ class App {
       const places = [chosen.x, overtaken?.x ?? chosen.x, overtaken?.until ?? chosen.x];
       const low = Math.min(...places), high = Math.max(...places);
       const margin = Math.max((high - low) * 0.25, this.view.end * 1e-6);
+      this._revealLane(diagram, chosen.process);
       this.selection.render(chosen, { relation: "violation", words: violation.words }, null);
       this.view.show(low - margin, high + margin);
       await also;

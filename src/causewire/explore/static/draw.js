@@ -304,6 +304,7 @@ function drawEvents(c, scene, data) {
   const room = (width - gutter) / Math.max(1, perLane);
   const size = Math.max(1.1, Math.min(4.2, room * 0.55, lane * 0.16));
   const fine = size >= 2.4;
+  const framed = data.event_mark.includes(RECEIVE);   // otherwise a delivery stands alone
   const groups = new Map();
   for (let k = 0; k < n; k += 1) {
     const at = x(data.event_x[k]);
@@ -320,24 +321,25 @@ function drawEvents(c, scene, data) {
   for (const [key, places] of [...groups].sort((a, b) => a[0] - b[0])) {
     const mark = key & 15, stand = key >> 4;
     const colours = [p.quiet, scene.selection ? p.past : p.ink, p.future, p.chosen];
-    drawMarks(c, mark, places, size, fine, stand === OUT ? 0.35 : 1, colours[stand], p);
+    drawMarks(c, mark, places, size, fine, framed, stand === OUT ? 0.35 : 1, colours[stand], p);
   }
   c.globalAlpha = 1;
 }
 
-function drawMarks(c, mark, places, size, fine, alpha, colour, p) {
+function drawMarks(c, mark, places, size, fine, framed, alpha, colour, p) {
   c.globalAlpha = alpha;
   c.lineWidth = 1.3;
   c.strokeStyle = colour;
   c.fillStyle = colour;
   const half = size * 0.92;
+  const inner = framed ? half * 0.5 : half * 0.85;
   c.beginPath();
   for (let k = 0; k < places.length; k += 2) {
     const at = places[k], line = places[k + 1];
     if (mark === SEND && fine) { c.moveTo(at + size, line); c.arc(at, line, size, 0, 7); }
     else if (mark === RELEASE && fine) { c.moveTo(at + size * 0.45, line); c.arc(at, line, size * 0.45, 0, 7); }
     else if (mark === RECEIVE && fine) c.rect(at - half, line - half, 2 * half, 2 * half);
-    else if (mark === DELIVER && fine) c.rect(at - half * 0.5, line - half * 0.5, half, half);
+    else if (mark === DELIVER && fine) c.rect(at - inner, line - inner, 2 * inner, 2 * inner);
     else if (mark === CONTROL || mark === CONTROL_IN) { if (fine) c.rect(at - 0.6, line - (mark === CONTROL ? 3.5 : 0), 1.2, 3.5); }
     else if (mark === FAULT) c.rect(at - 2, line - 7, 4, 14);
     else if (mark === DROP) { c.moveTo(at - 3, line - 3); c.lineTo(at + 3, line + 3); c.moveTo(at - 3, line + 3); c.lineTo(at + 3, line - 3); }
