@@ -78,7 +78,6 @@ class Variant(NamedTuple):
 
 OPTIMUM = Variant("minimum", ADAPTIVE, {"cap": None})
 VARIANTS = [
-    Variant("K=16", ADAPTIVE, {"cap": 16}),
     Variant("K=64", ADAPTIVE, {"cap": 64}),
     Variant("K=128", ADAPTIVE, {"cap": 128}),
     Variant("csps", "csps", {}),
