@@ -22,7 +22,7 @@ from causewire.testing.forgery import HUGE, STRANGER, Forgery, forgeries
 from causewire.testing.play import Play
 
 NAMES = protocols.names()
-HOLDING = ("csps", "sps", "fifo", "rst", "ks", "bss")
+HOLDING = ("adaptive", "csps", "sps", "fifo", "rst", "ks", "bss")
 """Protocols that hold messages at the receiver, by number, and bear duplicates."""
 SEEDS = range(24)
 
@@ -63,7 +63,11 @@ def forgeries_of_its_own(protocol: str, network: Network, process: str) -> Itera
             rows[process] = ((HUGE, frozenset()),)
             make = partial(kind, mid, dests, tuple(sorted(rows.items())), payload)
             yield Forgery(source, make, "claims to know a message never sent")
-        if protocol in ("fifo", "csps", "sps") and packet.kind == "msg":
+        if protocol == "adaptive" and packet.kind in ("msg", "news"):
+            entry = (process, source, HUGE)
+            make = partial(kind, *packet[1:-1], (*packet[-1], entry))
+            yield Forgery(source, make, "claims to know a message never sent")
+        if protocol in ("adaptive", "fifo", "csps", "sps") and packet.kind == "msg":
             got = [
                 event.message.mid
                 for event in network.oracle.history
@@ -141,6 +145,7 @@ LIES = {
     "cykas": "a YCT for no message",
     "rst": "claims to know messages never sent",
     "ks": "claims to know a message never sent",
+    "adaptive": "claims to know a message never sent",
     "pak": "the ack of a message never sent",
     "newtop": "from a stranger",
     "bss": "from a stranger",

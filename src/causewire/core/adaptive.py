@@ -331,14 +331,13 @@ class Adaptive(ReportingEndpoint):
         delivered = 0 if peer is None else peer.delivered
         if dests and (self.me not in dests or source not in dests):
             raise RemoteProtocolError(f"{source!r} sent a message to {dests!r}, not to {self.me!r}")
+        needs = self._needs(source, entries) if entries else []
         if mid <= delivered:
             self._acks[source] = delivered  # the ack before may have been lost
             return
         if peer is not None and mid in peer.parts:
-            needs = self._needs(source, [e for part in peer.parts[mid] for e in part])
-            needs += self._needs(source, entries)
-        else:
-            needs = self._needs(source, entries) if entries else []
+            for part in peer.parts[mid]:
+                needs += self._needs(source, part)
         if pid != delivered:
             if pid < delivered:
                 raise RemoteProtocolError(
