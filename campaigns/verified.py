@@ -26,6 +26,10 @@ from typing import Any
 UNICAST = ("mf", "cykas", "csps", "sps", "rst", "ks")
 PERMITS = ("csps", "sps")
 RUNS_DRIVEN = ("csps", "csps-departures", "sps")
+FIFO_PROPERTIES = " ".join(
+    f"--property '{each}'"
+    for each in ("FIFO order", "duplicate", "undelivered", "unsent", "left over")
+)
 EXAMPLE_3 = "--program '0>1+2; 1>@1 2; 2>1'"
 EXAMPLE_4 = "--processes 4 --program '0>1+2+3; 1>@1 2+3; 2>@1 3; 3>'"
 PROGRAMS = "--program mf-first --program mf-second --program mf-third"
@@ -50,6 +54,10 @@ RUNS: list[tuple[tuple[str, ...], str]] = [
     (RUNS_DRIVEN, "--driver runs --messages 3,2,1"),
     (RUNS_DRIVEN, "--driver runs --kind multicast --messages 2,1,0"),
     (RUNS_DRIVEN, "--driver runs --program '0>1,2,1; 1>2,0,2; 2>0,1,0'"),
+    (("csps", "sps", "mf", "cykas", "rst"), "--forgets 1 --messages 2 --split"),
+    (("csps", "sps"), "--forgets 2 --messages 2,1,0 --split"),
+    (("csps", "sps"), "--forgets 1 --kind multicast --messages 2,1,0 --split"),
+    (("fifo",), f"--forgets 1 --messages 2 {FIFO_PROPERTIES}"),
     (("bss", "newtop", "pak", "pak-credit", "pak-nak"), "--messages 2"),
     (("cykas", "mf", "csps", "sps"), "--starvation"),
     (("cykas",), "--starvation --senders 1"),

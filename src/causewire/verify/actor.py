@@ -129,6 +129,7 @@ class Actor:
     # -- local states ---------------------------------------------------------
 
     def number(self, local: Local) -> int:
+        """Return the number of a local state, a new one if it was not reached before."""
         if not local.left:
             local = local._replace(ghost=self.ghost.silent(local.ghost))
         key = self.key(local)

@@ -60,7 +60,7 @@ def unasked_events(setup: Setup) -> list[tuple[int, int]]:
 
 
 class Local(NamedTuple):
-    """A local state: the endpoint, and what client and ghost keep beside it."""
+    """A local state: the endpoint, and what client and ghost keep."""
 
     endpoint: Endpoint
     left: int
@@ -250,7 +250,7 @@ class ExecutedEvent:
         mid = len(actor.sends) - self.left
         to = self._receivers(mid)
         if not to:
-            return  # the client is told that it failed
+            return  # the send fails at once
         taint, self.ghost = actor.ghost.sends(self.ghost, actor.index, mid, to, mark)
         names = actor.names[to[0]] if len(to) == 1 else [actor.names[j] for j in to]
         self.endpoint.send(names, Tag(actor.index, mid, taint))

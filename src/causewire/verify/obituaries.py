@@ -75,7 +75,7 @@ class Member:
         self.known = known
         """The obituaries known here, as bits."""
         self.notices: list[int] = []
-        """Processes that are to be told."""
+        """Processes that are to get a notice."""
 
     @property
     def stopped(self) -> bool:

@@ -35,10 +35,14 @@ class _Unfenced(HybridEndpoint[Any]):
 
 
 class CspsUnfenced(_Unfenced, Csps):
+    """`csps` without F1."""
+
     __slots__ = ()
 
 
 class SpsUnfenced(_Unfenced, Sps):
+    """`sps` without F1."""
+
     __slots__ = ()
 
 
@@ -53,6 +57,8 @@ class _StillWaiting(HybridEndpoint[Any]):
 
 
 class CspsStillWaiting(_StillWaiting, Csps):
+    """`csps` that goes on waiting for acks of a forgotten process."""
+
     __slots__ = ()
 
 
