@@ -169,6 +169,24 @@ def test_a_protocol_that_needs_fifo_channels_fails_without(causewire: CommandLin
     assert causewire(SMALL, where, "--network unordered").status == 1
 
 
+def test_programs_in_a_file_and_relays(causewire: CommandLine, elsewhere: Path) -> None:
+    (elsewhere / "programs.txt").write_text("# relays\n0>2,1; 1>@0:2 2; 2>\n\n0>1; 1>@0:1 0; 2>\n")
+    assert causewire(SMALL, "--protocol csps --program programs.txt --json").json["workloads"] == 2
+    told = causewire(SMALL, "--protocol csps --processes 4 --relays 3 --json").json
+    assert (told["workloads"], told["violations"]) == (30, 0)
+    told = causewire(SMALL, "--protocol csps --relays 5 --sample 3 --seed 4 --json").json
+    assert (told["workloads"], told["violations"]) == (3, 0)
+
+
+def test_forgetting_and_freezing(causewire: CommandLine) -> None:
+    told = causewire(SMALL, "--protocol csps --program '0>1,2; 1>; 2>1' --forgets 1 --json").json
+    assert told["violations"] == 0
+    assert told["network"] == "any order, forgets up to 1"
+    done = causewire(SMALL, "--protocol csps --program '0>2,1; 1>3; 2>; 3>' --frozen 2")
+    assert done.status == 1
+    assert "p1:1 has not been delivered to p3" in done.out
+
+
 def test_options_of_a_protocol(causewire: CommandLine) -> None:
     done = causewire(SMALL, "--protocol mf --option fifo=true --workload '0>1,1; 1>'")
     assert done.status == 1  # footnote 4 of Mattern and Fünfrocken, on channels that reorder
@@ -308,6 +326,11 @@ BAD = {
     "--protocol json:X": "has no attribute 'X'",
     "--protocol json:dumps": "not a Protocol",
     "--protocol mf --option speed=3": "mf has no option speed",
+    "--protocol csps --relays 0": "--relays and --sample must be from 1 upward",
+    "--protocol csps --relays 3 --kind multicast": "with --sample it takes --kind multicast",
+    "--protocol csps --driver runs --loss 1": "the driver runs has the links of a node",
+    "--protocol csps --driver runs --regression t.py": "drives packets, not --driver runs",
+    "--protocol ks --forgets 1": "Ks cannot go on without",
     "--protocol rst --starvation": "Rst does not implement relative_state",
     "--protocol nope --starvation": "there is no protocol 'nope'",
     "--protocol mf --starvation --senders 3": "--senders must be from 1 to 2, not 3",

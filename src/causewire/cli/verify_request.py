@@ -31,6 +31,7 @@ from ..verify import (
 )
 from ..verify.check import with_m1
 from ..verify.driver import DRIVERS
+from ..verify.generator import all_relays, sampled
 from .errors import CommandError
 
 __all__ = [
@@ -69,8 +70,21 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
         "--workload",
         action="append",
         metavar="W",
-        help=f"this one instead of all; or {', '.join(PROGRAMS)}, the programs of Mattern and "
-        "Fünfrocken's section 4; may be repeated",
+        help=f"this one instead of all; or a file with one in each line; or {', '.join(PROGRAMS)}, "
+        "the programs of Mattern and Fünfrocken's section 4; may be repeated",
+    )
+    add(
+        "--relays",
+        type=int,
+        metavar="M",
+        help="programs of M messages in all, each sent because of another one or by a process that "
+        "sent before",
+    )
+    add(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="with --relays: N programs, at random (--seed), with crossings as well; default: all",
     )
     add(
         "--kind",
@@ -246,7 +260,7 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
 def _asked(args: argparse.Namespace) -> bool:
     """Whether anything was said of programs or network; if not, a mutant has its own."""
     names = "program driver processes messages kind network loss duplication ticks rounds"
-    names += " forgets frozen"
+    names += " forgets frozen relays"
     return any(getattr(args, name) not in (None, 0, []) for name in names.split())
 
 
@@ -272,13 +286,15 @@ def _network(args: argparse.Namespace, protocol: Protocol) -> NetworkModel:
 
 def _programs(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) -> list[Program]:
     if args.program:
-        given = [parse(text) for text in args.program]
+        given = [program for text in args.program for program in _read(text)]
         if len({len(program) for program in given}) > 1:
             raise CommandError("all programs must be of the same number of processes")
         return given
     processes = 3 if args.processes is None else args.processes
     if not 2 <= processes <= 6:
         raise CommandError(f"--processes must be from 2 to 6, not {processes}")
+    if args.relays is not None:
+        return _relays(args, processes)
     kind = args.kind or ("unicast" if protocol.unicast else "broadcast")
     if not getattr(protocol, kind):
         raise CommandError(f"{protocol.name} is for {_able(protocol)}, not for {kind}")
@@ -288,10 +304,30 @@ def _programs(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) -
     return list(up_to_renaming(every) if symmetry else every)
 
 
+def _read(text: str) -> list[Program]:
+    """Return the program in a text, or those in a file of that name."""
+    path = Path(text)
+    if ">" in text or not path.is_file():
+        return [parse(text)]
+    lines = [line.partition("#")[0].strip() for line in path.read_text("utf-8").splitlines()]
+    return [parse(line) for line in lines if line]
+
+
+def _relays(args: argparse.Namespace, processes: int) -> list[Program]:
+    if args.relays < 1 or (args.sample is not None and args.sample < 1):
+        raise CommandError("--relays and --sample must be from 1 upward")
+    if args.sample is None:
+        if args.kind not in (None, "unicast"):
+            raise CommandError("--relays lists unicasts; with --sample it takes --kind multicast")
+        return list(all_relays(processes, args.relays))
+    multicast = args.kind == "multicast"
+    return list(sampled(processes, args.relays, args.sample, args.seed, multicast=multicast))
+
+
 def _check_kind(program: Program, protocol: Protocol) -> None:
     """Refuse messages that the protocol cannot carry; a search would call that its failure."""
     for i, sends in enumerate(program):
-        for to, _ in sends:
+        for to in [send.to for send in sends]:
             others = len(set(to) - {i})
             everybody = others == len(program) - 1
             if not (

@@ -204,7 +204,7 @@ class Actor:
     def sends_now(self, local: int) -> bool:
         """Whether the client may make its next send."""
         state = self.locals[local]
-        return bool(state.left) and self.next_send(state).after <= state.delivered
+        return bool(state.left) and bool(self.next_send(state).ready(state.got))
 
     def next_send(self, state: Local) -> Any:
         return self.sends[len(self.sends) - state.left]

@@ -218,7 +218,7 @@ class ExecutedEvent:
         if not self.left:
             return 1
         send = sends[len(sends) - self.left]
-        if send.after > sum(bits.bit_count() for bits in self.got):
+        if not send.ready(self.got):
             return 1
         return 2 + len(self._may_mark())
 

@@ -1,19 +1,19 @@
-"""What the clients do: who sends how many messages, to whom, and when at earliest.
+"""Programs: what each process sends, to whom, and when at the earliest.
 
-A sends is the list of sends of one process. The client makes them in order, at
-any moment it likes: the search tries every moment, those inside deliveries
-included. A send may be held back until so many messages have been delivered to
-its process (`after`), which is what "receive; send z" means in the programs of
-Mattern and Fünfrocken.
+The client of a process makes its sends in order, each at any moment: the search tries
+every moment, including those inside deliveries. A send can be made to wait until a
+number of messages have been delivered to its process (`after`), which is what "receive;
+send z" means in the programs of Mattern and Fünfrocken, or until certain messages have
+been (`needs`).
 
-A program is one sends for each process. To check "three processes, three
-messages each" is to check all of their programs; and since a protocol does not
-know one process from another but by name, programs that differ by a renaming
-are one: of the 512 for three times three unicasts, 88 are left.
+To check "three processes, three messages each" is to check all programs of that size.
+A protocol does not know one process from another except by name, so one program stands
+for all that are renamings of it: of the 512 programs of three times three unicasts, 88
+are left.
 
-In writing: `0>1,2; 1>0+2; 2>@1 0` is process 0 sending to 1 and then to 2,
-process 1 a multicast to both others, and process 2 sending to 0 once it has got
-a message.
+In writing: `0>1,2; 1>0+2; 2>@1 0` is process 0 sending to 1 and then to 2, process 1 a
+multicast to both others, and process 2 sending to 0 once a message has been delivered to
+it. `2>@0:2 0` waits for the second message of process 0, and `@0:2&1:1` for two messages.
 """
 
 from __future__ import annotations
@@ -50,6 +50,15 @@ class Send(NamedTuple):
 
     to: tuple[int, ...]
     after: int = 0
+    """How many messages must have been delivered to the sender."""
+    needs: tuple[tuple[int, int], ...] = ()
+    """Messages, by sender and number, that must have been delivered to the sender."""
+
+    def ready(self, got: Sequence[int]) -> bool:
+        """Return whether it may happen, given the messages of each process got, as bits."""
+        if self.after and self.after > sum(bits.bit_count() for bits in got):
+            return False
+        return all(got[sender] >> mid & 1 for sender, mid in self.needs)
 
 
 Sends: TypeAlias = tuple[Send, ...]
@@ -110,7 +119,12 @@ def _renamed(program: Program, names: Sequence[int]) -> Program:
     parts: list[Sends] = [()] * len(program)
     for i, sends in enumerate(program):
         parts[names[i]] = tuple(
-            Send(tuple(sorted(names[j] for j in send.to)), send.after) for send in sends
+            Send(
+                tuple(sorted(names[j] for j in send.to)),
+                send.after,
+                tuple(sorted((names[j], mid) for j, mid in send.needs)),
+            )
+            for send in sends
         )
     return tuple(parts)
 
@@ -142,12 +156,15 @@ def written(program: Program) -> str:
     """A program in writing; `parse` reads it."""
     parts = []
     for i, sends in enumerate(program):
-        words = [
-            (f"@{send.after} " if send.after else "") + "+".join(map(str, send.to))
-            for send in sends
-        ]
+        words = [_condition(send) + "+".join(map(str, send.to)) for send in sends]
         parts.append(f"{i}>{','.join(words)}")
     return "; ".join(parts)
+
+
+def _condition(send: Send) -> str:
+    words = [str(send.after)] if send.after else []
+    words += [f"{sender}:{mid}" for sender, mid in send.needs]
+    return f"@{'&'.join(words)} " if words else ""
 
 
 def parse(text: str) -> Program:
@@ -167,6 +184,10 @@ def _read(text: str) -> Program:
         for send in sends:
             if not all(0 <= j < len(parts) for j in send.to):
                 raise ProgramError(f"process {i} sends to {list(send.to)}, and not all are there")
+            for j, mid in send.needs:
+                sent = 0 <= j < len(parts) and 0 < mid <= len(parts[j])
+                if not sent or i not in parts[j][mid - 1].to:
+                    raise ProgramError(f"process {i} waits for {j}:{mid}, which it never gets")
     if not parts:
         raise ProgramError("a program needs at least one process")
     return tuple(parts)
@@ -174,14 +195,20 @@ def _read(text: str) -> Program:
 
 def _send(word: str) -> Send:
     after = 0
+    needs = set()
     try:
         if word.startswith("@"):
-            number, _, word = word[1:].partition(" ")
-            after = int(number)
+            condition, _, word = word[1:].partition(" ")
+            for each in condition.split("&"):
+                sender, colon, mid = each.partition(":")
+                if colon:
+                    needs.add((int(sender), int(mid)))
+                else:
+                    after = int(each)
         to = sorted({int(name) for name in word.split("+")})
     except ValueError:
         raise ProgramError(f"{word!r} is no send: destinations joined by '+'") from None
-    return Send(tuple(to), after)
+    return Send(tuple(to), after, tuple(sorted(needs)))
 
 
 PROGRAMS: dict[str, Program] = {

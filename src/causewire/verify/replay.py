@@ -108,7 +108,8 @@ class Client:
         self.index = index
         self.endpoint = endpoint
         self.left = list(run.program[index])
-        self.delivered = 0
+        self.got = [0] * run.setup.processes
+        """The messages of each process that were delivered here, as bits."""
         self.script: list[int] = []
         self.reactions: list[tuple[str, str]] = []
         """(delivered message, message sent inside that delivery)."""
@@ -143,10 +144,10 @@ class Client:
             self.run.note("stop", self.index)
 
     def delivers(self, delivery: Delivery) -> None:
-        self.delivered += 1
         source = self.run.names.index(delivery.source)
         self.run.note("deliver", self.index, delivery.payload, (source,))
-        while self.run.driver.reacts and self.left and self.left[0].after <= self.delivered:
+        self.got[source] |= 1 << int(delivery.payload.rpartition(":")[2])
+        while self.run.driver.reacts and self.left and self.left[0].ready(self.got):
             if not (self.script.pop(0) if self.script else 0):
                 break
             self.send(delivery.payload)
