@@ -97,7 +97,7 @@ class Bss(BroadcastEndpoint):
         if self._forgotten and source in self._forgotten:
             return
         if packet.__class__ is not BssMessage:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of bss")
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is not a packet of bss")
         if self._known(source, j, packet):
             return
         self._held.hold(source, packet[1], packet, self._needs(j, packet))

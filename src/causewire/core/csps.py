@@ -1,50 +1,55 @@
 """`csps`: causal delivery by conservative sender permission to send.
 
-Almeida's Algorithm 1 (unicast) and Algorithm 3 (multicast) in one endpoint.
-The rule (Definition 4.3): *a process network-sends a message when all messages
-that happened before it, sent by any process that sent messages to it, have been
-delivered*. What that means for each part, in addition to `hybrid`:
+Almeida's Algorithm 1 (unicast) and Algorithm 3 (multicast) in one endpoint. The rule
+(Definition 4.3): *a process network-sends a message when all messages that happened
+before it, sent by any process that sent messages to it, have been delivered*. On top of
+what `hybrid` describes, this means:
 
     release     Messages leave in the order in which they were causal-sent. One
                 leaves when no permit is missing that was missing when it was
-                causal-sent (line 31). Permits for later deliveries do not
-                matter, so nothing starves, unlike in Cykas.
+                causal-sent (line 31). Permits for later deliveries do not matter,
+                so nothing starves, in contrast to Cykas.
     flag        A message is flagged if it leaves while an earlier one is not
-                acknowledged (line 34), or goes to several processes (Algorithm
-                3, line 13): then each of them learns what the others may lack.
-    permit      Message n to j is permitted when all acks of earlier messages
-                are there, and those of n itself from everybody but j. For a
-                single receiver that is Algorithm 1 (lines 64-70): the permit
-                leaves when n becomes the oldest message unacknowledged. For
-                several it is Algorithm 3 with the optimisation that the paper
-                only mentions (ERRATA 3.8): one ack missing, its receiver gets
-                its permit; none missing, everybody else.
+                acknowledged (line 34), or goes to several processes (Algorithm 3,
+                line 13), because each of them then learns about copies that the
+                others may lack.
+    permit      Message n to j is permitted when all acks of earlier messages have
+                come, and the acks of n itself from everybody but j. For a single
+                receiver this is Algorithm 1 (lines 64-70): the permit leaves when n
+                becomes the oldest unacknowledged message. For several receivers it
+                is Algorithm 3 with the optimisation that the paper only mentions
+                (ERRATA 3.8): if one ack is missing, its sender gets its permit; if
+                none is missing, all others get theirs.
 
-Because messages leave in order and acks are watermarks, u is only ever used at its
-ends, and in place of the paper's sliding array a queue will do, in which a message is a
-reference to its receiver. What the driver takes in one step leaves in one step. If that
-is many messages, they are most often acked together, too, receiver by receiver, and are
-one element of u, a *departure*: it is dropped whole when all receivers have acked their
-last message of it, and looked at one by one only as far as that is not so. Likewise,
-what waits for the same permits is held, and released, together.
+The delay that this adds is bounded by round trips: not by those of the process that
+waits, but by those between the processes that it heard from and their receivers.
+
+Because messages leave in order and acks are watermarks, u is only ever used at its ends.
+A queue replaces the paper's sliding array, and an element of it is a reference to the
+receiver of a message. What the driver takes in one step leaves in one step. If these are
+many messages, they are usually acked together as well, receiver by receiver, and they
+become one element of u, a *departure*. It is dropped as a whole when all receivers have
+acked their last message of it, and only examined message by message as far as they have
+not. Likewise, messages that wait for the same permits are held, and released, together.
 
     state   u       unacknowledged messages in order (line 22); a multicast is a
                     departure, too
             oldest  the number of the first message that is not acked by all
-            lacking if it is in a departure: who has not acked all of that, and the
-                    last message that each lacks (`unack` of Algorithm 3)
+            lacking if it is in a departure: the receivers that have not acked their
+                    part of it, with the last message that each lacks (`unack` of
+                    Algorithm 3)
             sb      send buffer (line 26): the receivers, in causal-send order, of
-                    what may leave together
+                    messages that may leave together
             p       missing permits (line 23), in `hybrid`
 
-The messages themselves lie in the columns of their receivers (`fifo`).
+The messages themselves are in the columns of their receivers (`fifo`).
 
-Amortised constant time per copy: each receiver is put into u once and looked at once,
-by itself or with its departure.
+The cost is amortised constant time per copy: each receiver is put into u once and
+examined once, alone or with its departure.
 
-Departures from the print: ids from 1 (ERRATA 1.1), acks as watermarks instead
-of marks in u (1.3, 3.2, 3.3), `pid` for each destination (3.1), flag and index
-apart (1.4), a permit that overtakes its message is kept (1.5).
+Departures from the print: ids from 1 (ERRATA 1.1), acks as watermarks instead of marks in
+u (1.3, 3.2, 3.3), `pid` for each destination (3.1), flag and index apart (1.4), a permit
+that overtakes its message is kept (1.5).
 """
 
 from __future__ import annotations
@@ -73,15 +78,15 @@ class BufferedRun:
         self, per: int, mid: int, peers: list[HybridPeer], multicast: bool = False
     ) -> None:
         self.per = per
-        """They may leave when the permits before this index are there."""
+        """They may leave when the permits before this index have come."""
         self.mid = mid
-        """The first of them."""
+        """The number of the first message."""
         self.peers = peers
-        """To whom: one message each, or all of them the multicast."""
+        """The receivers: of one message each, or all of the multicast."""
         self.multicast = multicast
 
     def messages(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """The number of each, and its receivers."""
+        """Yield the number of each message, and its receivers."""
         return _messages(self.mid, self.peers, self.multicast)
 
 
@@ -97,14 +102,14 @@ class Departure:
         self, mid: int, peers: list[HybridPeer], multicast: bool, ends: dict[HybridPeer, int]
     ) -> None:
         self.mid = mid
-        """The first of them."""
+        """The number of the first message."""
         self.end = mid + (1 if multicast else len(peers))
         """The number behind the last."""
         self.peers = peers
-        """To whom, as in `BufferedRun`."""
+        """The receivers, as in `BufferedRun`."""
         self.multicast = multicast
         self.ends = ends
-        """The last message to each of them."""
+        """For each receiver, the last message to it."""
 
 
 def _messages(
@@ -145,14 +150,14 @@ class Csps(HybridEndpoint[HybridPeer]):
         super().__init__(me)
         self._unacked: deque[HybridPeer | Departure] = deque()
         self._entered = 0
-        """How many of those in `_out` are in u already."""
+        """How many elements of `_out` have entered u already."""
         self._oldest = 1
         self._lacking: dict[HybridPeer, int] = {}
         self._held: deque[BufferedRun] = deque()
         self._tail: list[HybridPeer] = self._out
-        """Where the receiver of the next message goes: it is released, or held."""
+        """Where the receiver of the next message is appended: released or held messages."""
         self._per = 0
-        """Index of the next permit when that was found out; -1: it is not known."""
+        """Index of the next permit when `_tail` was determined; -1 if it has to be again."""
 
     def _peer(self, name: str) -> HybridPeer:
         self._refuse_forgotten((name,))
@@ -189,7 +194,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         return send
 
     def _find_tail(self, mid: int) -> None:
-        """Release message `mid` and those that follow, or hold them?"""
+        """Determine whether message `mid`, and those that follow, are released or held."""
         per = self._per = self._missing.next
         if not self._missing.at:
             self._tail = self._out
@@ -216,7 +221,7 @@ class Csps(HybridEndpoint[HybridPeer]):
             buffer.popleft()
 
     def _release(self, held: BufferedRun) -> None:
-        """Put what was held on the network."""
+        """Release a run that was held."""
         self._per = -1
         if held.multicast:
             self._enter()
@@ -238,7 +243,7 @@ class Csps(HybridEndpoint[HybridPeer]):
     # -- u: lines 64-70 -------------------------------------------------------
 
     def _enter(self) -> None:
-        """Put what was released since the last time into u."""
+        """Put what was released since the last call into u."""
         peers = self._out[self._entered :]
         if not peers:
             return
@@ -260,8 +265,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         return self._held[0].mid if self._held else self._mid + 1
 
     def _acks_came(self, peer: HybridPeer) -> None:
-        # An ack covers what is oldest to its sender, so the oldest of all, if
-        # that is for it.
+        # An ack covers the oldest message to its sender, which may be the oldest of all.
         front: Any = self._unacked[0]
         if front is peer:
             self._slide()
@@ -308,7 +312,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         self._oldest = mid
 
     def _look_inside(self, front: Departure) -> None:
-        """Find what is the oldest in a departure that lacks somebody, and permit it."""
+        """Find the oldest unacknowledged message in a departure, and permit it."""
         mid, permits = self._oldest, self._permits
         if front.multicast:
             if len(self._lacking) == 1:
@@ -421,7 +425,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         return (super().relative_state(note), tuple(unacked), tuple(held))
 
     def _receivers(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """What is in u: the number of each message, and its receivers."""
+        """Yield the number and the receivers of each message in u."""
         mid = self._oldest
         for each in self._unacked:
             if isinstance(each, HybridPeer):

@@ -1,66 +1,65 @@
-"""Cykas, "can you keep a secret?" (Tong, Liittschwager, Kuper), and two broken kin.
+"""Cykas, "can you keep a secret?" (Tong, Liittschwager, Kuper), and two broken variants.
 
-**What it guarantees.** Causal delivery of unicasts over a reliable network that
-may delay and reorder. Every message is delivered the moment it arrives, and carries
-no metadata. Like MF it holds messages at the sender, but it lets a message leave
-while others are on their way to other processes: such an *eager* message binds its
-receiver to secrecy until the sender says YCT, "you can tell".
+**What it guarantees.** Causal delivery of unicasts over a reliable network that may delay
+and reorder. Every message is delivered as soon as it arrives, and carries no metadata.
+Like MF, the protocol holds messages at the sender, but it lets a message leave while
+others are in flight to other processes. Such an *eager* message obliges its receiver to
+secrecy until the sender says YCT, "you can tell".
 
-**How** (section 2.2, Algorithms 1 to 5). A process has
+**How it works** (section 2.2, Algorithms 1 to 5). A process has
 
     OB          the output buffer, a FIFO queue of messages not sent yet
-    UNACK       the processes that have not acked a message of mine; one each at most
+    UNACK       the processes that have not acked a message; at most one message each
     MODE        how many eager messages delivered here still lack their YCT
     EAGER_SENT  for each receiver, a queue with one set for each eager message sent
-                to it: those whose ack it waits for, UNACK as it was at that time
+                to it: the processes whose ack it waits for (UNACK at that time)
 
-The head of OB may leave when MODE = 0 (not in secret mode) and its receiver is
-not in UNACK; it leaves as a normal message if UNACK is empty, else as an eager
-one. An eager message's YCT follows when its set has become empty, and the message
-itself and any later one to the same receiver have been acked.
+The head of OB may leave when MODE = 0 (the process is not in secret mode) and its receiver
+is not in UNACK. It leaves as a normal message if UNACK is empty, otherwise as an eager one.
+The YCT of an eager message follows when its set has become empty, and the message itself
+and any later one to the same receiver have been acked.
 
     invariant   if MODE = 0 at p, then all that happened before anything that p has
                 delivered has been delivered, too.
 
-For, let p have delivered z from q, and x have happened before z. If q sent x, then
-x was acked when z left, or, if z was eager, when its YCT did, and that has come. If
-not, x is or happened before something that q had delivered when it sent z, and MODE
-was 0 at q when z left: the invariant holds there, by induction. So nothing that p
-releases overtakes what others sent; and what p sent itself to the same receiver has
-been acked. (What p sent to others may be on its way: then the message is eager.)
+For let p have delivered z from q, and let x have happened before z. If q sent x, then x
+was acked when z left or, if z was eager, when its YCT left, and that has come. Otherwise x
+is, or happened before, something that q had delivered when it sent z, and MODE was 0 at q
+when z left: the invariant holds there, by induction. So nothing that p releases overtakes
+what others sent, and what p itself sent to the same receiver has been acked. (What p sent
+to others may be in flight: then the message is eager.)
 
-**Unicast only**, as the paper has it. A copy to oneself is delivered inside `send`.
+**Unicast only**, as in the paper. A copy to the sender itself is delivered inside `send`.
 
-**Names, not bits.** The paper's bit vectors of length N are sets of names here, so
-nobody has to know N, and MODE is the size of a record that says whose YCT is
-missing, for which message. The protocol needs the count alone; the record makes
-`blocked` exact, and shows a YCT that nobody can have sent. Likewise UNACK has the
-number of the message that is not acked, for `blocked` alone. `mid` in a message is
-there to name it to the application; ACK and YCT carry nothing. So nothing could
-tell a repetition from something new: MODE counts, and Cykas cannot be made to
-bear duplicates, or loss (Almeida, section 4.3).
+**Names, not bits.** The paper's bit vectors of length N are sets of names here, so nobody
+has to know N. MODE is the size of a record that says whose YCT is missing, for which
+message. The protocol needs the count alone; the record makes `blocked` exact, and reveals
+a YCT that nobody can have sent. Likewise UNACK has the number of the unacknowledged
+message, only for `blocked`. The `mid` in a message names it to the application; ACK and
+YCT carry nothing. So nothing distinguishes a repetition from something new, and because
+MODE counts, Cykas cannot be made to tolerate duplicates, or loss (Almeida, section 4.3).
 
 **Departures from the paper** in `Cykas`:
 
-*   Algorithm 4 is repaired: on an ACK from i, first i is struck from all sets, then
-    every receiver is tried for a YCT, then OB is tried, once (ERRATA 5.1, 5.2).
-    As printed, all three happen for one entry of EAGER_SENT after the other.
+*   Algorithm 4 is repaired: on an ACK from i, first i is removed from all sets, then a YCT
+    is tried for every receiver, then OB is tried, once (ERRATA 5.1, 5.2). As printed, all
+    three happen for one entry of EAGER_SENT after the other.
 *   Algorithm 2, line 13 pushes a *copy* of UNACK (ERRATA 5.3).
-*   YCT is not acknowledged, whatever section 2.1 says: the ack would be taken for
-    that of a message (ERRATA 5.4).
+*   YCT is not acknowledged, although section 2.1 says so: the ack would be taken for that
+    of a message (ERRATA 5.4).
 *   A queue of EAGER_SENT that has become empty is dropped.
 
-Line 14 of Algorithm 4 is right in testing UNACK[receiver]: otherwise a YCT could
-overtake its message (ERRATA 5.5).
+Line 14 of Algorithm 4 is right in testing UNACK[receiver]: otherwise a YCT could overtake
+its message (ERRATA 5.5).
 
-**Liveness** holds for runs with finitely many messages. In an infinite run two
-senders of eager messages can keep MODE above 0 for ever, and OB waits for ever:
-Lemma 3.5 of the paper is wrong (Almeida, section 4.3; ERRATA 5.7).
+**Liveness** holds for runs with finitely many messages. In an infinite run two senders of
+eager messages can keep MODE above 0 for ever, and OB waits for ever: Lemma 3.5 of the
+paper is wrong (Almeida, section 4.3; ERRATA 5.7).
 
-Cost: an ACK is struck from all sets of EAGER_SENT, of which there is one for each eager
-message that lacks its YCT. While one receiver does not ack, none of the YCTs for what is
-sent to others can leave, so the number of these sets, and of the secrets that receivers
-keep, has no bound. Everything else takes O(1) steps.
+Cost: an ACK is removed from all sets of EAGER_SENT, of which there is one for each eager
+message that lacks its YCT. While one receiver does not ack, no YCT for messages to others
+can leave, so the number of these sets, and of the secrets that receivers keep, has no
+bound. Everything else takes O(1) steps.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ _new = tuple.__new__
 
 
 class Normal(NumberedMessage):
-    """Message `mid`; all that its sender sent before has been delivered."""
+    """Message `mid`; everything that its sender sent before has been delivered."""
 
     __slots__ = ()
     kind = "normal"
@@ -104,7 +103,7 @@ class Eager(NumberedMessage):
 
 
 class Ack(Packet):
-    """Your message, the one that you are waiting for, has been delivered here."""
+    """Your message, the only one without an ack, has been delivered here."""
 
     __slots__ = ()
     kind = "ack"
@@ -115,7 +114,7 @@ class Ack(Packet):
 
 
 class Yct(Packet):
-    """You can tell: the oldest of my eager messages to you is no secret any more."""
+    """You can tell: the oldest of my eager messages to you is no longer a secret."""
 
     __slots__ = ()
     kind = "yct"
@@ -130,7 +129,7 @@ _YCT = Yct()
 
 
 class Cykas(Endpoint):
-    """Causal unicast: a message that leaves early obliges its receiver to silence."""
+    """Causal unicast: a message that leaves early obliges its receiver to secrecy."""
 
     __slots__ = ("_eager_sent", "_ob", "_secrets", "_unack")
 
@@ -151,7 +150,12 @@ class Cykas(Endpoint):
         return sum(map(len, self._secrets.values()))
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
-        """Algorithm 1."""
+        """Send a message to one process (Algorithm 1), and return its number.
+
+        Raises:
+            LocalProtocolError: There is more than one other destination, or none that is
+                a name.
+        """
         names = (to,) if to.__class__ is str and to else destinations(to)
         others = [name for name in names if name != self.me]
         if len(others) > 1:
@@ -167,7 +171,7 @@ class Cykas(Endpoint):
         return mid
 
     def _may_tell(self, receiver: str) -> bool:
-        """Whether the mode lets a message to `receiver` leave (Algorithm 2, line 2)."""
+        """Return whether the mode lets a message to `receiver` leave (Algorithm 2, line 2)."""
         return not self._secrets
 
     def _try_send_message(self) -> None:
@@ -201,24 +205,30 @@ class Cykas(Endpoint):
             return
         if kind is Normal or kind is Eager:
             if not isinstance(source, str) or source in ("", self.me):
-                raise RemoteProtocolError(f"a message from {source!r}, which is no other process")
+                raise RemoteProtocolError(
+                    f"a message from {source!r}, which is not another process"
+                )
             if kind is Eager:
                 self._keep_secret(source, packet[1])
             try:
                 self._deliver(source, packet[1], packet[2])
-            finally:  # an application that fails has got its message all the same
+            finally:  # the message was delivered even if the application fails
                 self._packets.append((source, _ACK))
         elif kind is Ack:
             if source not in self._unack:
-                raise RemoteProtocolError(f"{source!r} acks a message, and none is unacked")
+                raise RemoteProtocolError(
+                    f"{source!r} acks a message, but no message to it lacks an ack"
+                )
             del self._unack[source]
             self._after_ack(source)
         elif kind is Yct:
             if source not in self._secrets:
-                raise RemoteProtocolError(f"{source!r} sent a YCT, and none is missing")
+                raise RemoteProtocolError(
+                    f"{source!r} sent a YCT, but no eager message of it lacks one"
+                )
             self._tell(source)
         else:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of cykas")
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is not a packet of cykas")
 
     def _forget(self, peer: str) -> tuple[int, ...]:
         """Its ack and its YCTs count as come; what is not sent to it is dropped."""
@@ -298,8 +308,8 @@ class Cykas(Endpoint):
         return Footprint(state, {kind.kind: kind.integers for kind in (Normal, Eager, Ack, Yct)})
 
     def _state(self) -> Hashable:
-        """Which messages are unacked and secret is for `blocked` to tell, and has
-        no influence on what the protocol does: only their number is compared."""
+        """Return the state. Which messages are unacked or secret matters to `blocked` only,
+        and not to the protocol, so only their number is compared."""
         return (
             tuple(self._ob),
             frozenset(self._unack),
@@ -330,18 +340,18 @@ class Cykas(Endpoint):
 
 
 class CykasAsPrinted(Cykas):
-    """Algorithm 4 to the letter: neither live nor safe; kept as a known-bad.
+    """Algorithm 4 to the letter: neither live nor safe, kept as a known-bad.
 
-    Not live, as an ACK makes nobody look at OB while EAGER_SENT has no entry: of
-    two messages to one process the second stays (ERRATA 5.1). Not safe, as line 8,
-    inside the loop, can send to i and then eagerly to a receiver whose turn is yet
-    to come; at that turn line 5 strikes i from the set of this message too, though
+    It is not live, because an ACK does not lead to a look at OB while EAGER_SENT has no
+    entry: of two messages to one process, the second stays (ERRATA 5.1). It is not safe,
+    because line 8, inside the loop, can send to i and then eagerly to a receiver whose turn
+    is yet to come. At that turn, line 5 removes i from the set of this message too, although
     i has not acked the new one, and a YCT leaves too early (ERRATA 5.2).
 
-    The paper does not give the order of the loop; here, receivers in the order of
-    the first eager message to each, those that are there as it starts. An entry
-    stays when its queue is empty, for "each process to which it has sent at least
-    one" (section 2.2.1): it makes a difference here, and so does the order.
+    The paper does not give the order of the loop. Here it takes the receivers that have an
+    entry when it starts, in the order of the first eager message to each. An entry stays
+    when its queue is empty, for "each process to which it has sent at least one" (section
+    2.2.1). Both make a difference here.
     """
 
     __slots__ = ()
@@ -374,7 +384,7 @@ class CykasSecretSends(Cykas):
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me, group)
         self._confidant = ""
-        """Sender of the eager message delivered last; nobody in normal mode."""
+        """The sender of the eager message delivered last; "" in normal mode."""
 
     def _may_tell(self, receiver: str) -> bool:
         return not self._secrets or receiver == self._confidant

@@ -1,22 +1,22 @@
-"""The interface that every protocol implements, and the values that cross it.
+"""The interface that every protocol implements.
 
-An endpoint is one process's half of a causal delivery protocol, as a sans-IO
-state machine: it has no socket, no clock, no randomness and no log. Its driver
-(a node, a simulator, a model checker, a test) tells it what happened, through
-`send`, `receive` and `retransmit`, and then asks it what follows, through
-`take_packets` and `take_deliveries`. The driver owns time and the network; the
-endpoint owns the order of delivery, and nothing else.
+An endpoint is one process's half of a causal delivery protocol, written as a sans-IO
+state machine: it has no socket, no clock, no randomness and no log. Its driver (a node,
+a simulator, a model checker or a test) reports what happened, through `send`, `receive`
+and `retransmit`, and then asks what follows, through `take_packets` and
+`take_deliveries`. The driver is responsible for time and the network; the endpoint is
+responsible for the order of delivery, and for nothing else.
 
-Four kinds of event concern an application message (Almeida, section 4.1):
+Four events concern an application message (Almeida, section 4.1):
 
-    causal send     `send` is called; from here on the message has happened
-    release         its packet shows up in `take_packets` (a "network-send")
-    receive         the packet is handed to the peer's `receive`
+    causal send     `send` is called; from here on, the message has happened
+    release         its packet is returned by `take_packets` (a "network-send")
+    receive         the packet is passed to the peer's `receive`
     deliver         the peer's application gets it
 
-Between the first two it may wait at its sender, between the last two at its
-receiver; `blocked` tells which messages wait, and for what. Only causal sends
-and deliveries make up happened-before between messages.
+A message may wait at its sender between the first two events, and at its receiver
+between the last two; `blocked` reports which messages wait, and for what. Only causal
+sends and deliveries define happened-before between messages.
 
 **Deliveries.** An endpoint updates its state before the application sees a
 message, so a message sent from inside a delivery depends on exactly what was
@@ -79,10 +79,13 @@ __all__ = [
 
 
 def destinations(to: str | Collection[str]) -> tuple[str, ...]:
-    """The processes named by `to`, each once and in the order of their names.
+    """Return the processes named by `to`, each once, sorted by name.
 
-    Sorted, because a set has no order that two runs of Python agree on; and plain
-    strings, which members of a `StrEnum`, say, are not.
+    They are sorted because the order of a set differs from one run of Python to the
+    next. They are plain strings even if `to` has members of a `StrEnum`, for example.
+
+    Raises:
+        LocalProtocolError: `to` is empty, or something in it is not a name.
     """
     if isinstance(to, str):
         names = {to}
@@ -132,21 +135,41 @@ class Endpoint(ABC):
 
     @abstractmethod
     def send(self, to: str | Collection[str], payload: Any) -> int:
-        """Causal send: accept `payload` for one process or a set of them.
+        """Send a message (the causal send) and return its number.
 
-        Returns the number of the message among all that this process sent,
-        from 1 upward. Never blocks: a message that may not be released yet is
-        kept. A copy to oneself is delivered before this returns.
+        This never blocks: a message that may not be released yet is kept. A copy to this
+        process itself is delivered before the call returns.
+
+        Args:
+            to: The name of a process, or a collection of names for a multicast.
+            payload: The message; the endpoint does not look at it.
+
+        Returns:
+            The number of the message among all messages that this process has sent,
+            to whomever, starting from 1.
+
+        Raises:
+            LocalProtocolError: The protocol cannot send to these destinations; nothing
+                was changed.
         """
 
     @abstractmethod
     def receive(self, source: str, packet: Packet) -> None:
-        """A packet arrived from `source`."""
+        """Handle a packet that arrived from another process.
 
-    def retransmit(self) -> None:  # noqa: B027 - nothing to do is a fine answer
-        """Send again what is unacknowledged, ask again for what is missing.
+        Args:
+            source: The process that sent the packet.
+            packet: The packet.
 
-        The driver decides when. Does nothing for a protocol that needs a
+        Raises:
+            RemoteProtocolError: No correct peer could have sent this packet; nothing was
+                changed.
+        """
+
+    def retransmit(self) -> None:  # noqa: B027 - not every protocol has something to repeat
+        """Send again what is unacknowledged, and ask again for what is missing.
+
+        The driver decides when to call this. It has no effect in a protocol that needs a
         reliable network and has nothing to send when idle.
         """
 
@@ -162,8 +185,8 @@ class Endpoint(ABC):
 
         This keeps causal order among the others, even if `peer` is alive and others have
         not heard, if drivers follow one rule: a process tells the names of those that it
-        has forgotten, ahead of any packet, and whoever is told forgets them before it
-        handles the packet. The reason, in short: a message that this endpoint lets go
+        has forgotten, ahead of any packet, and the receiver forgets them before it handles
+        the packet. The reason, in short: a message that this endpoint lets go
         early may depend on messages of `peer`, or on messages to it, that have not been
         delivered. Its receivers have forgotten `peer` by then. So they cannot deliver
         such a message of `peer` later, in the wrong order, and do not pass on to `peer`
@@ -192,7 +215,7 @@ class Endpoint(ABC):
         return failed
 
     def take_packets(self) -> list[Outgoing]:
-        """Packets to put on the network, in order; each is given out once."""
+        """Return packets and their destinations, in order; each packet is returned once."""
         packets = self._packets
         self._packets = []
         return packets
@@ -211,7 +234,11 @@ class Endpoint(ABC):
 
     @abstractmethod
     def blocked(self) -> list[Blocked]:
-        """Every message held back, here or for here, and what each waits for."""
+        """Return every message that waits, at this process, and what it waits for.
+
+        These are messages of this process that have not been released, and messages to
+        this process that have arrived and not been delivered.
+        """
 
     @property
     def forgotten(self) -> frozenset[str]:
@@ -241,21 +268,21 @@ class Endpoint(ABC):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left to do: all released, acknowledged, delivered."""
+        """Whether nothing is left to do: everything is released, acknowledged, delivered."""
         return not self._packets and not self._deliveries and not self.held_back
 
     # -- as a value -----------------------------------------------------------
 
     @abstractmethod
     def _state(self) -> Hashable:
-        """The protocol state in canonical form: equal futures, equal values."""
+        """Return the protocol state in canonical form: equal states have equal futures."""
 
     @abstractmethod
     def _copy_into(self, twin: Self) -> None:
         """Give `twin` its own copies of this class's attributes."""
 
     def __copy__(self) -> Self:
-        """An independent endpoint in the same state, wired to no application."""
+        """Return an independent endpoint in the same state, without a callback."""
         twin = object.__new__(usual_class(type(self)))
         twin.me = self.me
         twin.on_delivery = None
@@ -293,7 +320,7 @@ class Endpoint(ABC):
         )
 
     def _pending(self) -> tuple[Outgoing, ...]:
-        """What `take_packets` would give, as far as it is made already."""
+        """Return what `take_packets` would return, as far as packets exist already."""
         return tuple(self._packets)
 
     def value(self) -> Hashable:

@@ -1,31 +1,30 @@
-"""FIFO delivery over any network, and no order at all: the two baselines.
+"""FIFO delivery over any network: a baseline, and the ground that `csps` and `sps` build on.
 
-**FIFO.** What a process sends to another is delivered there once and in the
-order in which it was sent; nothing is promised across senders, so causality is
-violated as soon as three processes talk. It is here for two reasons: it is the
-known-bad that every causal-order check must catch, and it is one half of
-Almeida's "SPS + FIFO implies causal" (Proposition 4.2): `csps` and `sps` are
-this endpoint plus a rule for when a message may be released.
+What a process sends to another is delivered there once, in the order in which it was
+sent. Nothing is promised across senders, so causality is violated as soon as three
+processes talk. The protocol is here for two reasons. It is the known-bad that every
+causal-order check must catch. And it is one half of Almeida's "SPS + FIFO implies
+causal" (Proposition 4.2): `csps` and `sps` are this endpoint with a rule for when a
+message may be released.
 
-The way of Almeida's Algorithm 1: messages are numbered in one sequence for all
-destinations, and each carries the number of its predecessor to the same
-destination (`pid`), so the receiver sees gaps. A message is held until its
-predecessor is delivered (lines 44-56), then acknowledged. FIFO makes acks
-cumulative: an ack of n covers all that was sent to that process up to n, so a
-lost ack is made up for by the next one, and one integer per peer is all that
-has to travel, on whatever travels anyway.
+It works like Almeida's Algorithm 1. Messages are numbered in one sequence for all
+destinations, and each carries the number of its predecessor to the same destination
+(`pid`), so that the receiver sees gaps. A message is held until its predecessor is
+delivered (lines 44-56), and then acknowledged. FIFO makes acks cumulative: an ack of n
+covers everything that was sent to that process up to n. The next ack makes up for one
+that was lost, and one integer per peer is all that has to travel.
 
     invariant   columns of j = what was causal-sent to j and is not acked, in order,
                 of which a first part has left;
                 delivered[j] = the last message of j delivered here, and all
-                of j's messages to here before it are delivered.
+                of j's messages to this process before it are delivered.
 
-**Columns.** What is on its way to a process is kept as two lists, numbers and
-payloads, and nothing else: the predecessor of a message is the one before it, or
-the last acked. A packet is made of it when the driver takes it; a driver that
-packs many messages into a datagram takes them as they lie, in runs (`take_runs`),
-and gives them back so (`receive_run`). An ack, too, takes one step, however many
-messages it covers. So a message costs, in all, two entries in lists and one
+**Columns.** The messages to a process that are not acked are kept as two lists, of
+numbers and of payloads, and nothing else: the predecessor of a message is the one
+before it in the list, or the last acked one. A packet is made when the driver takes it.
+A driver that packs many messages into a datagram takes them in runs (`take_runs`), and
+hands runs to the receiver (`receive_run`), without making packets. An ack takes one
+step, however many messages it covers. So a message costs two entries in lists, and one
 look-up of the peer on each side.
 """
 
@@ -85,17 +84,18 @@ class FifoPeer:
         self.taken = 0
         """Index of the first that the driver has not taken."""
         self.acked = 0
-        """It has delivered all messages up to this one."""
+        """The last message that it has acknowledged."""
         self.delivered = 0
         """Number of its last message delivered here (`ld`, line 25)."""
         self.early: dict[int, Packet] = {}
         """Its messages that arrived too early, by predecessor (`rb`, line 27)."""
 
     def before(self, k: int) -> int:
-        """The number of the message before that at index `k`."""
+        """Return the number of the message before the one at index `k`."""
         return self.mids[k - 1] if k > self.head else self.acked
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = object.__new__(type(self))
         twin.name = self.name
         twin.mids = self.mids[:]
@@ -108,9 +108,11 @@ class FifoPeer:
         return twin
 
     def state(self) -> Hashable:
+        """Return what is known about the peer, as a value; messages to it are not included."""
         return (self.acked, self.delivered, frozenset(self.early.values()))
 
     def footprint(self) -> int:
+        """Return how many integers and identifiers this record holds."""
         return 4 + len(self.mids) - self.head + 2 * len(self.early)
 
 
@@ -135,7 +137,7 @@ P = TypeVar("P", bound=FifoPeer)
 
 
 class FifoEndpoint(Endpoint, Generic[P]):
-    """The order and the reliability; `csps` and `sps` build on it."""
+    """An endpoint with FIFO order, acks and retransmission; `csps` and `sps` build on it."""
 
     __slots__ = ("_acks", "_out", "_peers")
 
@@ -143,9 +145,9 @@ class FifoEndpoint(Endpoint, Generic[P]):
         super().__init__(me)
         self._peers: dict[str, P] = {}
         self._out: list[P] = []
-        """To whom messages were released that the driver has not taken, in order."""
+        """The receiver of each message that was released and not taken by the driver."""
         self._acks: dict[str, int] = {}
-        """Acks that are due, by peer; `take_packets` makes packets of them."""
+        """Acks to send, by peer; `take_packets` makes packets of them."""
 
     @abstractmethod
     def _peer(self, name: str) -> P:
@@ -155,7 +157,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
         """
 
     def _stranger(self, source: str) -> P:
-        """Make the record of a process that a first packet came from."""
+        """Make the record of a process that has sent its first packet."""
         if not isinstance(source, str) or source in ("", self.me):
             raise RemoteProtocolError(f"a packet from {source!r}, which is no other process")
         return self._peer(source)
@@ -250,13 +252,13 @@ class FifoEndpoint(Endpoint, Generic[P]):
 
     @abstractmethod
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
-        """A message packet of this protocol."""
+        """Return a message packet of this protocol."""
 
     def _accept_run(self, source: str, peer: P, mids: Sequence[int], per: bool) -> None:
-        """What a run of messages in order asks for beside its delivery."""
+        """Do what the protocol requires for a run of messages that are delivered."""
 
     def _accept(self, source: str, peer: P, message: Packet) -> None:
-        """The next message in order: acknowledge and deliver it (lines 52-56)."""
+        """Acknowledge and deliver the next message in order (lines 52-56)."""
         mid = message[1]
         peer.delivered = mid
         self._acks[source] = mid
@@ -266,7 +268,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
             self._call_back(_new(Delivery, (source, mid, message[3])))
 
     def _receive_ack(self, source: str, mid: int) -> P | None:
-        """Drop what the peer has delivered; returns the peer if that was news."""
+        """Drop what a peer has acknowledged; return the peer if the ack was not an old one."""
         try:
             peer = self._peers[source]
         except KeyError:
@@ -347,18 +349,18 @@ class FifoEndpoint(Endpoint, Generic[P]):
 
     @abstractmethod
     def _message_at(self, peer: P, k: int) -> Packet:
-        """The packet of the message at index `k` of a peer's columns."""
+        """Return the packet of the message at index `k` of a peer's columns."""
 
     @abstractmethod
     def _leaving(self) -> list[Outgoing]:
-        """The packets of what was released, each once."""
+        """Return the packets of what was released, each once."""
 
     def _left(self, peer: P) -> int:
-        """Index behind the last message that was released."""
+        """Return the index behind the last message that was released."""
         return len(peer.mids)
 
     def _unflagged(self, peer: P, start: int, end: int) -> int:
-        """Index behind the messages from `start` on that need no permit; others do."""
+        """Return the index of the first message, from `start` on, that needs a permit."""
         return end
 
     def take_packets(self) -> list[Outgoing]:
@@ -374,10 +376,10 @@ class FifoEndpoint(Endpoint, Generic[P]):
         return packets
 
     def take_runs(self) -> list[tuple[str, MessageRun]]:
-        """Return the messages that `take_packets` would give as runs, each with its destination.
+        """Return the messages that `take_packets` would return, in runs for each peer.
 
-        For a driver that packs them into datagrams; it repeats what is lost itself,
-        and takes acks and permits by `take_acks` and `take_permits`.
+        This is for a driver that packs messages into datagrams. Such a driver repeats what
+        is lost itself, and takes acks and permits with `take_acks` and `take_permits`.
         """
         runs: list[tuple[str, MessageRun]] = []
         for peer in dict.fromkeys(self._out):
@@ -396,13 +398,13 @@ class FifoEndpoint(Endpoint, Generic[P]):
         return runs
 
     def take_acks(self) -> dict[str, int]:
-        """Acks to send: to whom, and of which message."""
+        """Return the acks to send: for each destination, the last message acknowledged."""
         acks = self._acks
         self._acks = {}
         return acks
 
     def take_permits(self) -> dict[str, int]:
-        """Permits to send: to whom, and for which message."""
+        """Return the permits to send: for each destination, the last message permitted."""
         return {}
 
     # -- what people ask ------------------------------------------------------
@@ -504,7 +506,7 @@ class Fifo(FifoEndpoint[FifoPeer]):
         elif kind is Ack:
             self._receive_ack(source, packet[1])
         else:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of fifo")
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is not a packet of fifo")
 
     def footprint(self) -> Footprint:
         state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())

@@ -12,7 +12,11 @@ _new = tuple.__new__
 
 
 def check_order(mid: int, pid: int) -> None:
-    """Refuse numbers of a message and its predecessor that cannot be."""
+    """Check the numbers of a message and of its predecessor.
+
+    Raises:
+        RemoteProtocolError: They cannot be such numbers.
+    """
     check_number("mid", mid, 1)
     check_number("pid", pid, 0)
     if pid >= mid:
@@ -20,7 +24,7 @@ def check_order(mid: int, pid: int) -> None:
 
 
 class FifoMessage(Packet):
-    """Message `mid`, to be delivered next after message `pid` (0: the first)."""
+    """Message `mid`, whose predecessor is message `pid`, or 0 if it is the first."""
 
     __slots__ = ()
     kind = "msg"
@@ -34,7 +38,7 @@ class FifoMessage(Packet):
 
 
 class Ack(Numbered):
-    """All that you sent me up to message `mid` has been delivered here."""
+    """Your messages to me up to `mid` have been delivered."""
 
     __slots__ = ()
     kind = "ack"

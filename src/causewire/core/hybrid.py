@@ -1,51 +1,48 @@
-"""What Almeida's two hybrid-buffering protocols share: FIFO plus permits.
+"""What Almeida's two hybrid-buffering protocols have in common: FIFO plus permits.
 
-A process may send to others while its own earlier messages are on their way.
-If it does, whoever gets one of them learns of messages that others lack, and
-must not let that knowledge out before they have arrived. The sender knows when
-they have, from acks, and says so with a **permit**:
+A process may send to others while its own earlier messages are in flight. Whoever
+receives such a message learns about messages that others have not received, and must not
+pass that knowledge on before they have. The sender learns from acks when they have, and
+says so with a **permit**:
 
-    sender      a message that leaves while the sender's knowledge is not yet
-                everywhere is flagged (`per`); its permit follows when the acks
-                that were missing have come.
-    receiver    delivers a flagged message at once, but keeps what it sends
-                from then on in its send buffer until the permit is there.
+    sender      flags a message (`per`) that leaves while earlier messages are not
+                acknowledged; its permit follows when the missing acks have come.
+    receiver    delivers a flagged message at once, but keeps what it sends from then
+                on in its send buffer until the permit has come.
 
-So every message that leaves a process has only delivered messages in its past,
-but for those of the process itself, and these are in order by FIFO: "SPS + FIFO
-implies causal" (Proposition 4.2). Which acks a permit must wait for, and which
-permits a message must wait for, is the one thing in which `csps` and `sps`
-differ; they are the two subclasses of the class here.
+So when a message leaves a process, all messages in its past have been delivered, except
+those of the process itself, and these are in order by FIFO: "SPS + FIFO implies causal"
+(Proposition 4.2). `csps` and `sps`, the two subclasses of the class below, differ only in
+which acks a permit waits for, and which permits a message waits for.
 
-**Permits are cumulative**, like acks, for each pair of processes. The property
-that a permit for message n to j states, "what was sent before n has been
-delivered elsewhere", holds of every earlier message to j as well. So a permit
-is one integer, a watermark: it may come early (before its message), late,
-twice, or not at all if a later one does. This takes the place of the set of
-early permits of ERRATA 1.5 and 2.9, and makes the periodic block a matter of
-loss alone, on any network. A peer that acknowledges and permits each message
-by itself, to the paper's letter, is understood: that is the same packets, only
-more of them.
+**Permits are cumulative**, like acks, for each pair of processes. A permit for message n
+to j states that what was sent before n has been delivered elsewhere, and this holds for
+every earlier message to j as well. So a permit is one integer, a watermark. It may come
+early (before its message), late, twice, or not at all if a later one comes. This replaces
+the set of early permits of ERRATA 1.5 and 2.9, and means that the periodic block is needed
+for lost packets only, on any network. A peer that acknowledges and permits each message
+individually, as the paper does, is understood: it sends the same packets, only more of
+them.
 
-Watermarks also make it simple to know what is missing. Flagged messages go, as
-they are delivered, into a sliding array p; one of them is permitted if its number
-is not above the watermark of its sender, which is all there is to look up. The
-paper's sliding map, from which permits are removed by name, is not needed: what
-has been permitted stays in p until it comes to its front, and is dropped there.
+Watermarks also make it simple to find out what is missing. When a flagged message is
+delivered, it enters a sliding array p. It is permitted if its number is not above the
+watermark of its sender. The paper's sliding map, from which permits are removed by name,
+is not needed: what has been permitted stays in p until it comes to the front, and is
+dropped there. Between two messages that are held back, one entry for each sender is
+enough, as its last permit covers the others.
 
-**Flags need no memory.** The sender knows for each receiver up to where its messages
-are permitted (`granted`), exactly and at all times: a message is flagged if it is
-above that when it leaves. One that leaves again, after it was permitted, bears no
-flag any more, which is as good as the permit.
+**Flags need no memory.** For each receiver, the sender knows up to which number its
+messages are permitted (`granted`), exactly and at all times. A message is flagged if its
+number is above that when it leaves. If it leaves again after it was permitted, it carries
+no flag, and that tells the receiver the same as the permit.
 
-**Repeating a lost permit.** A receiver that still misses permits asks, when its
-driver calls `retransmit`, by an `Ask`: an ack that wants an answer. The sender
-answers with its watermark for that process, which is exact at all times, so a
-lost permit costs one period and nothing more (the paper leaves this out; a
-repeated plain ack is answered too, as in lines 58-59).
+**Repeating a lost permit.** When the driver calls `retransmit`, a receiver that still
+lacks permits sends an `Ask`: an ack that requests an answer. The sender answers with its
+watermark for that process. So a lost permit costs one period of retransmission. (The
+paper leaves this out. A repeated plain ack is answered too, as in lines 58-59.)
 
-A copy to oneself is delivered inside `send`, outside all buffers. SPS would be
-unsafe otherwise (ERRATA 2.10), and it is right under CSPS too.
+A copy to the sender itself is delivered inside `send`, outside all buffers. SPS would be
+unsafe otherwise (ERRATA 2.10), and it is correct under CSPS as well.
 """
 
 from __future__ import annotations
@@ -78,7 +75,7 @@ MissingPermit = tuple[str, int]
 
 
 class HybridMessage(Packet):
-    """Message `mid`, next after `pid`; `per`: its permit will follow."""
+    """Message `mid`, whose predecessor is `pid`; with `per`, its permit will follow."""
 
     __slots__ = ()
     kind = "msg"
@@ -95,14 +92,14 @@ class HybridMessage(Packet):
 
 
 class Permit(Numbered):
-    """You may let out what you learned from my messages up to `mid`."""
+    """You may pass on what you learned from my messages up to `mid`."""
 
     __slots__ = ()
     kind = "permit"
 
 
 class Ask(Numbered):
-    """An ack of `mid` from a process that still misses a permit."""
+    """An ack of `mid` from a process that still lacks a permit."""
 
     __slots__ = ()
     kind = "ask"
@@ -110,7 +107,7 @@ class Ask(Numbered):
 
 
 class HybridPeer(FifoPeer):
-    """What an endpoint knows of one other process, permits included."""
+    """What an endpoint knows of one other process, including permits."""
 
     __slots__ = ("flagged", "granted", "permit")
 
@@ -119,12 +116,13 @@ class HybridPeer(FifoPeer):
         self.flagged = -1
         """Index in p of its newest message there; -1 if there never was one."""
         self.granted = 0
-        """Our messages to it up to this one are permitted; they need no flag, or
-        their permit was sent. Exact: it moves at the event that makes it true."""
+        """Messages to it up to this one are permitted: they need no flag, or their permit
+        was sent. It is exact, and changes at the event that makes it true."""
         self.permit = 0
-        """Its messages up to this one have ours."""
+        """Its messages up to this one are permitted."""
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = super().copy()
         twin.flagged = self.flagged
         twin.granted = self.granted
@@ -132,11 +130,13 @@ class HybridPeer(FifoPeer):
         return twin
 
     def state(self) -> Hashable:
+        """Return what is known about the peer, as a value; messages to it are not included."""
         # A permit for nothing but delivered messages no longer matters.
         early = self.permit if self.permit > self.delivered else 0
         return (super().state(), self.granted, early)
 
     def footprint(self) -> int:
+        """Return how many integers and identifiers this record holds."""
         return super().footprint() + 3
 
 
@@ -144,40 +144,40 @@ H = TypeVar("H", bound=HybridPeer)
 
 
 class HybridEndpoint(FifoEndpoint[H], Generic[H]):
-    """FIFO delivery with permits; subclasses say what has to wait for which."""
+    """FIFO delivery with permits; subclasses decide what has to wait for what."""
 
     __slots__ = ("_held", "_missing", "_permits", "_sealed")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
         self._missing: SlidingArray[MissingPermit] = SlidingArray()
-        """`p`: deliveries with a flag, in order; the permit of the first is missing."""
+        """`p`: flagged messages that were delivered, in order. The first lacks its permit."""
         self._sealed = 0
         """Something in the send buffer waits for all permits in p before this index, and
         nothing there waits for a permit from this index on. Set when a message is held."""
         self._held: Any
-        """What is in the send buffer, or how much: false if it is empty. The subclass's."""
+        """What is in the send buffer, or how much; false if it is empty. Set by subclasses."""
         self._permits: dict[str, int] = {}
-        """Permits that are due, by peer; `take_packets` makes packets of them."""
+        """Permits to send, by peer; `take_packets` makes packets of them."""
 
-    # -- the rule, which a subclass makes -------------------------------------
+    # -- the rule, which a subclass defines -------------------------------------
 
     @abstractmethod
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        """Release a message to none or several other processes, or hold it back."""
+        """Release a message to any number of other processes but one, or hold it back."""
 
     @abstractmethod
     def _acks_came(self, peer: H) -> None:
-        """Grant what can be granted, now that it acked more messages."""
+        """Grant the permits that can be granted, after an ack of new messages."""
 
     @abstractmethod
     def _permits_came(self) -> None:
-        """Release what can be released of what is held, as fewer permits are missing."""
+        """Release what can be released of what is held, after a permit came."""
 
     # -- events ---------------------------------------------------------------
 
     def _send_to(self, to: str | Collection[str], payload: Any) -> int:
-        """`send`, where it is more, or less, than a message to one other process."""
+        """Send a message that is not to exactly one other process."""
         names = destinations(to)
         self._refuse_forgotten(names)
         others = tuple([name for name in names if name != self.me])
@@ -212,10 +212,12 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
                 self._acks_came(peer)
             self._repeat_permit(source)
         else:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of ours")
+            raise RemoteProtocolError(
+                f"{source!r} sent {packet!r}, which is not a packet of this protocol"
+            )
 
     def _accept(self, source: str, peer: H, message: Packet) -> None:
-        """Deliver the next message; what its permit needs comes first (ERRATA 1.6)."""
+        """Deliver the next message, after noting that its permit is missing (ERRATA 1.6)."""
         mid = message[1]
         peer.delivered = mid
         if message[4] and mid > peer.permit:
@@ -248,7 +250,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
             peer.flagged = missing.add((source, mid))
 
     def _receive_permit(self, source: str, mid: int) -> None:
-        """All up to `mid` is permitted, what has not arrived yet included."""
+        """Note that messages up to `mid` are permitted, even those that have not arrived."""
         try:
             peer = self._peers[source]
         except KeyError:
@@ -304,11 +306,11 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
             self._permits_came()
 
     def _grant(self, to: str, mid: int) -> None:
-        """Permit our messages to `to` up to `mid`."""
+        """Permit the messages to `to` up to `mid`."""
         self._peers[to].granted = self._permits[to] = mid
 
     def _repeat_permit(self, source: str) -> None:
-        """Say again what is granted; the permit may have been lost."""
+        """Send the last permit again, as it may have been lost."""
         peer = self._peers.get(source)
         if peer is not None and peer.granted:
             self._permits[source] = peer.granted

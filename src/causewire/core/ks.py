@@ -321,7 +321,7 @@ class Ks(Endpoint):
 
     def receive(self, source: str, packet: Packet) -> None:
         if packet.__class__ is not KsMessage or not isinstance(source, str):
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of ks")
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is not a packet of ks")
         if source in self._forgotten:
             return
         message = self._decoded(source, packet)

@@ -1,62 +1,60 @@
 """The buffer protocol of Mattern and Fünfrocken (MF).
 
-**What it guarantees.** Causal delivery of unicasts over any network: packets may
-be delayed, reordered, lost and duplicated. A message carries its number and
-nothing else, and is delivered the moment it arrives. The price is paid at the
-sender: its messages leave one at a time, each when the one before is known to
-have arrived, so a busy sender's buffer grows and grows (Almeida, section 3.2).
+**What it guarantees.** Causal delivery of unicasts over any network: packets may be
+delayed, reordered, lost and duplicated. A message carries only its number, and is
+delivered as soon as it arrives. The price is paid at the sender: its messages leave one at
+a time, each when the one before is known to have arrived, so the buffer of a busy sender
+grows without bound (Almeida, section 3.2).
 
-**How** (section 3.2 of the paper). Every process has an output buffer OB, a FIFO
-queue. The head of OB is posted, and the next only when the acknowledgement of
-that one is back. The receiver acknowledges a message as it gets it. The paper's
-input buffer IB only bridges the time until the application asks for a message;
-here messages are handed out as they come, so get, deliver and receive are one
-event, and IB has gone.
+**How it works** (section 3.2 of the paper). Every process has an output buffer OB, a FIFO
+queue. The head of OB is posted, and the next message only when the acknowledgement of that
+one has come. The receiver acknowledges a message when it gets it. The paper's input buffer
+IB only bridges the time until the application asks for a message. Here messages are handed
+out as they arrive, so get, deliver and receive are one event, and there is no IB.
 
     invariant   whatever happened before a posted message has been delivered.
 
-For a message of the same sender, its ack says so (Lemma 3). For a message z that
-was delivered here first, the invariant held when z was posted, for all that
-happened before z; and z itself has been delivered, here, the only place it was
-sent to. So nothing that is on its way can overtake anything (Proposition 1).
+For a message of the same sender, its ack says so (Lemma 3). For a message z that was
+delivered here first, the invariant held when z was posted, for everything that happened
+before z; and z itself has been delivered here, the only place to which it was sent. So
+nothing in flight can overtake anything (Proposition 1).
 
-**Unicast only**, as the paper has it: to adapt it to broadcasts is left to future
-work there (section 5). The last step above is where a set of destinations fails:
-z, delivered here, may still be on its way to another place, and an answer to z
-that is sent there from here overtakes it; that its sender posts nothing until z
-is acknowledged by all does not help, as the answer is not its sender's to hold.
-Posting the copies of z one by one is no better. A remedy would have to constrain
-the receivers of z, and that is what Cykas and the permits of `csps` do.
-A copy to oneself is no problem: it is delivered inside `send`.
+**Unicast only**, as in the paper, which leaves the adaptation to broadcasts to future work
+(section 5). The last step above is where a set of destinations fails: z, delivered here,
+may still be in flight to another process, and an answer to z that is sent there from here
+overtakes it. It does not help that the sender of z posts nothing until z is acknowledged
+by all, because the answer is not sent by that process. Posting the copies of z one after
+another has the same problem. A remedy would have to constrain the receivers of z, and that
+is what Cykas and the permits of `csps` do. A copy to the sender itself is no problem: it
+is delivered inside `send`.
 
-**Departures from the paper.** It assumes reliable channels; Almeida's Table 1 says
-"any network". For that, messages and acks bear the message's number, `retransmit`
-posts again what is unacknowledged, and the receiver drops what it has had (ERRATA
-6). One number for each sender is enough to tell: with one message on its way at a
-time, a sender's messages are got in the order of their numbers, so that whatever
-is not above the last one got is a repetition. It is acknowledged again, because
-the first ack may be what was lost. On the other side, the last number that each
-receiver acknowledged tells a repeated ack from one that nobody can have sent.
+**Departures from the paper.** It assumes reliable channels; Almeida's Table 1 says "any
+network". For that, messages and acks carry the message's number, `retransmit` posts again
+what is unacknowledged, and the receiver drops repetitions (ERRATA 6). One number for each
+sender is enough to recognise them: with one message in flight at a time, the messages of a
+sender arrive in the order of their numbers, so whatever is not above the last one is a
+repetition. It is acknowledged again, because the first ack may have been lost. On the other
+side, the last number that each receiver acknowledged distinguishes a repeated ack from one
+that no correct process can have sent.
 
-**Footnote 4** (`fifo=True`): on a transport that does not reorder, a message need
-not wait for those before it to the same receiver. They may be on their way still,
-but they will get there first:
+**Footnote 4** (`fifo=True`): on a transport that does not reorder, a message need not wait
+for those before it to the same receiver. They may still be in flight, but they arrive
+first:
 
     invariant   whatever happened before a posted message has been delivered, or
                 is ahead of it in the same channel.
 
-This needs FIFO channels (ERRATA 6; `mf_footnote4_needs_fifo`), and these must not
-have gaps, since a message that arrives in front of a lost one is not seen to be
-early: it is delivered, which violates causality, and the lost one, when it is
-posted again, is taken for a repetition. Duplicates do no harm. Nor does a channel
-that breaks, loses *all* that was under way and is made anew: `retransmit` then
-posts all that is unacknowledged again, in order, and the receiver drops what it
-has had. Acks must come in the order of the messages, so a channel that loses or
-reorders messages is found out, if not in time, then soon: the ack of the one that
-came too early raises `RemoteProtocolError` at the sender (unless the acks happen
-to be put in order again on their way back).
+This needs FIFO channels (ERRATA 6; `mf_footnote4_needs_fifo`), and these must not have
+gaps: nothing shows that a message arrived before a lost one. It is delivered, which
+violates causality, and the lost one is taken for a repetition when it is posted again.
+Duplicates do no harm. Neither does a channel that breaks, loses *everything* in flight and
+is set up again: `retransmit` then posts everything unacknowledged again, in order, and the
+receiver drops repetitions. Acks must come in the order of the messages. So a channel that
+loses or reorders messages is soon detected, if not in time: the ack of the message that
+came too early raises `RemoteProtocolError` at the sender (unless the acks happen to be
+reordered on their way back).
 
-Cost: O(1) steps per message, amortised; two integers for each correspondent.
+Cost: O(1) steps per message, amortised; two integers for each peer.
 """
 
 from __future__ import annotations
@@ -113,10 +111,10 @@ class Mf(Endpoint):
         self._ob: deque[Outgoing] = deque()
         """OB, the output buffer: what is not posted yet, in order."""
         self._posted: deque[Outgoing] = deque()
-        """Posted and not acknowledged, in order: at most one message, or, with
-        `fifo`, any number to one receiver. OB is empty while this is."""
+        """Posted and not acknowledged, in order: at most one message or, with `fifo`, any
+        number of messages to one receiver. If this is empty, so is OB."""
         self._acked: dict[str, int] = {}
-        """The last of my messages that each process acknowledged."""
+        """The last message of this process that each other one acknowledged."""
         self._got: dict[str, int] = {}
         """The last message of each process that was delivered here."""
 
@@ -136,7 +134,7 @@ class Mf(Endpoint):
         return mid
 
     def _post(self) -> None:
-        """Post from the output buffer while nothing posted could be overtaken."""
+        """Post messages from OB, as long as they cannot overtake what is posted."""
         ob = self._ob
         posted = self._posted
         while ob and (not posted or (self.fifo and ob[0][0] == posted[0][0])):
@@ -153,12 +151,12 @@ class Mf(Endpoint):
         elif kind is Ack:
             self._acknowledge(source, packet[1])
         else:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of mf")
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is not a packet of mf")
 
     def _get(self, source: str, mid: int, payload: Any) -> None:
         last = self._got.get(source, 0)
         if not last and (not isinstance(source, str) or source in ("", self.me)):
-            raise RemoteProtocolError(f"a message from {source!r}, which is no other process")
+            raise RemoteProtocolError(f"a message from {source!r}, which is not another process")
         self._packets.append((source, _new(Ack, ("ack", mid))))
         if mid > last:
             self._got[source] = mid
@@ -189,9 +187,11 @@ class Mf(Endpoint):
         self._packets.extend(self._posted)
 
     def blocked(self) -> list[Blocked]:
-        """Each message in OB waits for one ack, that of the last message ahead of
-        it (with `fifo`: ahead of it to another receiver). For this to come, that
-        message must have been posted, so all acks before it must have come."""
+        """Return the messages in OB; each waits for the ack of the last message ahead of it.
+
+        With `fifo`, the last one ahead of it to another receiver. That ack can only come
+        when its message has been posted, so all acks before it have come then.
+        """
         blocked = []
         if self._ob:
             ahead = barrier = self._posted[-1]

@@ -128,7 +128,9 @@ class Newtop(BroadcastEndpoint):
             return
         kind = packet.__class__
         if kind is not NewtopMessage and kind is not Null:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of newtop")
+            raise RemoteProtocolError(
+                f"{source!r} sent {packet!r}, which is not a packet of newtop"
+            )
         v = self._v
         clock = packet[1]
         if clock <= v[j]:

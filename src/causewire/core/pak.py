@@ -247,7 +247,7 @@ class PakCredit(BroadcastEndpoint):
         elif kind is Ack:
             self._receive_ack(j, packet[1])
         else:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of pak")
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is not a packet of pak")
 
     def _receive_ack(self, j: int, ack: int) -> None:
         late = self._late.get(j)

@@ -123,7 +123,7 @@ class Rst(GroupEndpoint):
         if self._forgotten and source in self._forgotten:
             return
         if packet.__class__ is not RstMessage:
-            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of rst")
+            raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is not a packet of rst")
         if self._known(source, k, packet):
             return
         self._held.hold(source, packet[1], packet, self._needs(packet))

@@ -1,21 +1,21 @@
-"""`sps`: causal delivery by sender permission to send, without any waiting more.
+"""`sps`: causal delivery by sender permission to send, with no wait that FIFO makes needless.
 
-Almeida's Algorithm 2, SPS-optimal, and its multicast, which the paper leaves to
-the reader. The rule (Definition 4.1): *a process i network-sends a message m to
-j when all messages that happened before m, sent to any process other than i, by
-any process other than j that sent messages to i, have been delivered*. Three
-waits of `csps` fall away, since FIFO covers them already (section 5.6):
+Almeida's Algorithm 2, SPS-optimal, and its multicast, which the paper leaves to the
+reader. The rule (Definition 4.1): *a process i network-sends a message m to j when all
+messages that happened before m, sent to any process other than i, by any process other
+than j that sent messages to i, have been delivered*. Three waits of `csps` are not
+needed, because FIFO covers them already (section 5.6):
 
     flag        no permit is needed for the sake of messages to the receiver
     permit      nor does one have to wait for their acks
     release     a message to j does not wait for permits from j
 
-In return messages no longer leave in the order in which they were causal-sent,
-and both searches, for what may leave and for what may be permitted, need care
-to stay amortised constant. All messages lie in causal-send order in a buffer u,
-those acknowledged by all removed from its front, and the missing permits in p.
-Say that u *lacks* only j up to m if no receiver but j has an ack outstanding for
-m or for anything before it; what has not left is outstanding, too. Then
+In return, messages no longer leave in the order in which they were causal-sent, and it
+takes care to keep both searches, for what may leave and for what may be permitted,
+amortised constant. All messages are kept in causal-send order in a buffer u, from whose
+front those acknowledged by all are removed, and the missing permits in p. Say that u
+*lacks* only j up to m if no receiver but j has an ack outstanding for m or for anything
+before it; a message that has not left counts as outstanding. Then
 
     (m, j) may leave        iff  per(m) <= p.first, or per(m) <= p2 and j is
                                  the process whose permit is the oldest missing
@@ -29,28 +29,28 @@ with four indexes that the paper introduces (figure 4):
     p2  first missing permit of another than the oldest's     (or p.next)
     u2  first message that u lacks others up to               (or u.next)
 
-Each only moves forward, passing every index once. m1 and m2 are kept while
-something is held back; p2 is brought up to date when it is asked for.
+Each of them only moves forward, passing every index once. m1 and m2 are maintained while
+something is held back; p2 is brought up to date when it is needed.
 
-A message is flagged if it leaves before it is permitted; its permit follows at
-the event that makes the second line true: u.first or u2 has passed it. What the
-paper only mentions for Algorithm 3, that the permit of a multicast may go to the
-one receiver whose own ack alone is missing, is contained in the second line.
+A message is flagged if it leaves before it is permitted. Its permit follows at the event
+that makes the second line true: u.first or u2 has passed it. The optimisation that the
+paper mentions for Algorithm 3, to permit a multicast to the one receiver whose own ack
+alone is missing, is contained in the second line.
 
-The buffer is indexed by message number, and holds for a unicast that has left
-just the name of its receiver: a unicast costs what a unicast should. Of a
-multicast the copies may leave at different times.
+The buffer is indexed by message number. For a unicast that has left it holds only the
+name of the receiver, so multicasts do not make unicasts more expensive. The copies of a
+multicast may leave at different times.
 
-Not all is gain. Two processes that play ping-pong, and tell a third before each
-stroke, let the strokes through at once; the permits then form a chain through
-what has not left yet, and delay and buffers grow with the length of the game
-(ERRATA 2.11). `csps` is the default for that reason.
+This rule has a price. If two processes play ping-pong, and each sends a message to a third
+process before every stroke, the strokes pass at once. The permits then form a chain
+through messages that have not left, and delays and buffers grow with the length of the
+game (ERRATA 2.11). In `csps` they do not.
 
-Departures from the print: indexes maintained on causal sends (ERRATA 2.2, 2.3),
-m2 moved when no permit is missing (2.4), index and flag apart (2.6), acks as
-watermarks instead of marks, permits too, so that they are repeated in optimal
-time and may come early (2.9), copies to oneself outside the buffer (2.10), and
-for multicasts messages in place of copies as the unit (ERRATA 4 takes copies).
+Departures from the print: indexes maintained on causal sends (ERRATA 2.2, 2.3), m2 moved
+when no permit is missing (2.4), index and flag apart (2.6), acks as watermarks instead of
+marks, permits too, so that they are repeated in optimal time and may come early (2.9),
+copies to oneself outside the buffer (2.10), and for multicasts messages instead of copies
+as the unit (ERRATA 4 uses copies).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = ["BufferedMessage", "Sps", "SpsPeer"]
 
 
 class SpsPeer(HybridPeer):
-    """A receiver: of what is causal-sent to it, the last part may not have left."""
+    """A receiver; the last messages in its columns may not have left."""
 
     __slots__ = ("held",)
 
@@ -76,13 +76,14 @@ class SpsPeer(HybridPeer):
         """How many messages to it have not left."""
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = super().copy()
         twin.held = self.held
         return twin
 
 
 class BufferedMessage:
-    """A message in the buffer that is a multicast, or has not left."""
+    """A message in the buffer that is a multicast, or that has not left."""
 
     __slots__ = ("lacks", "names", "per", "unsent")
 
@@ -90,13 +91,14 @@ class BufferedMessage:
         self.names = names
         """All its receivers."""
         self.unsent = unsent
-        """Those to which it has not left."""
+        """The receivers to which it has not left."""
         self.per = per
         """Index of the next permit when it was causal-sent."""
         self.lacks = 0
         """Receivers before this one, in `names`, are known to have acked it."""
 
     def copy(self) -> BufferedMessage:
+        """Return an independent copy."""
         twin = BufferedMessage(self.names, self.unsent.copy(), self.per)
         twin.lacks = self.lacks
         return twin
@@ -111,9 +113,9 @@ class Sps(HybridEndpoint[SpsPeer]):
         super().__init__(me)
         self._buffer: SlidingArray[str | BufferedMessage] = SlidingArray(first=1)
         self._waiting: set[str] = set()
-        """Whom the oldest message lacks, if it is a multicast."""
+        """The receivers that have not acked the oldest message, if it is a multicast."""
         self._lacks: str | None = None
-        """The one that it lacks, if it is only one."""
+        """The receiver that has not acked the oldest message, if it is only one."""
         self._m1 = self._m2 = self._u2 = 1
         self._p2 = 0
         self._held = 0
@@ -180,12 +182,12 @@ class Sps(HybridEndpoint[SpsPeer]):
     # -- releases: lines 25-47 and 88-100 -------------------------------------
 
     def _permits_came(self) -> None:
-        """Let go what may leave; everything before m1 and m2 is done with.
+        """Release what may leave; everything before m1 and m2 is done.
 
-        What waits for the oldest permit alone lies between m1 and m2, what waits
-        for the one at p2 from m2 on. When the oldest permit is of another process
-        than before, it is the one that was at p2 or a later one: so what waits
-        before m2 did not wait for that process, and may leave altogether.
+        Messages that wait for the oldest permit alone are between m1 and m2, messages that
+        wait for the one at p2 are from m2 on. When the oldest permit is from another
+        process than before, it is the one that was at p2, or a later one. So the messages
+        before m2 did not wait for that process, and all of them may leave.
         """
         buffer, missing = self._buffer, self._missing
         p1, p2 = missing.first, self._second()
@@ -213,7 +215,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         self._m2 = k
 
     def _second(self) -> int:
-        """p2, brought up to date (lines 38-45)."""
+        """Bring p2 up to date and return it (lines 38-45)."""
         missing, peers = self._missing, self._peers
         p2 = max(self._p2, missing.first)
         if missing:
@@ -245,8 +247,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         buffer, peers, source = self._buffer, self._peers, peer.name
         at = buffer.at
         mid = buffer.first
-        # An ack covers what is oldest to its sender, so the oldest of all, if
-        # that is for it.
+        # An ack covers the oldest message to its sender, which may be the oldest of all.
         entry: Any = at[mid]
         if entry == source or (self._waiting and self._one_fewer(source, entry, mid)):
             while True:
@@ -281,7 +282,7 @@ class Sps(HybridEndpoint[SpsPeer]):
                 self._advance_u2(self._lacks)
 
     def _one_fewer(self, source: str, held: Any, mid: int) -> bool:
-        """The oldest message is a multicast: whether it is acked by all now."""
+        """Note an ack of the oldest message, a multicast; return whether all have acked."""
         waiting = self._waiting
         waiting.discard(source)
         if len(waiting) == 1:
@@ -291,7 +292,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         return not waiting
 
     def _lacks_any(self, held: BufferedMessage, mid: int) -> bool:
-        """Whether what becomes the oldest lacks anybody, and whom."""
+        """Return whether the new oldest message lacks an ack, and note whose."""
         lacking = {n for n in held.names if self._peers[n].acked < mid}
         self._lacks = next(iter(lacking)) if len(lacking) == 1 else None
         if len(held.names) > 1:
@@ -304,7 +305,7 @@ class Sps(HybridEndpoint[SpsPeer]):
                 self._grant(name, mid)
 
     def _advance_u2(self, lacks: str) -> None:
-        """Pass, and permit to `lacks`, what lacks nobody else (lines 63-71)."""
+        """Move u2 past messages that lack nobody but `lacks`, and permit them (lines 63-71)."""
         buffer, peers = self._buffer, self._peers
         mid = u2 = self._u2
         permitted = 0
@@ -326,10 +327,10 @@ class Sps(HybridEndpoint[SpsPeer]):
                 self._grant(lacks, permitted)
 
     def _lacks_others(self, held: BufferedMessage, mid: int) -> bool:
-        """Whether anybody but the one that the oldest message lacks is to ack it.
+        """Return whether a message lacks the ack of anybody but `_lacks`.
 
-        Looks at each receiver once: acks are for ever, and `_lacks` does not
-        change before this message is the oldest itself.
+        This looks at each receiver once: acks are permanent, and `_lacks` does not change
+        before this message is the oldest itself.
         """
         names = held.names
         while held.lacks < len(names):

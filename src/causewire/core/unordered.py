@@ -53,7 +53,7 @@ class Unordered(Endpoint):
     def receive(self, source: str, packet: Packet) -> None:
         if packet.__class__ is not Datagram or source == self.me:
             raise RemoteProtocolError(
-                f"{source!r} sent {packet!r}, which is no packet of unordered"
+                f"{source!r} sent {packet!r}, which is not a packet of unordered"
             )
         if source not in self._forgotten:
             self._deliver(source, packet[1], packet[2])

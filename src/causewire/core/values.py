@@ -26,7 +26,11 @@ __all__ = [
 
 
 def check_number(what: str, n: object, least: int) -> None:
-    """Refuse a packet's field that is not an integer of at least `least`."""
+    """Check a field of a packet: an integer of at least `least`.
+
+    Raises:
+        RemoteProtocolError: It is something else.
+    """
     if type(n) is not int or n < least:
         raise RemoteProtocolError(f"{what} must be an integer from {least} upward, not {n!r}")
 
@@ -34,13 +38,13 @@ def check_number(what: str, n: object, least: int) -> None:
 class Packet(tuple[Any, ...]):
     """What travels between endpoints: an immutable, hashable, picklable value.
 
-    A packet is a tuple whose first item is its kind, so that packets of two
-    kinds never compare equal, and whose other items are its fields. Each kind
-    is a subclass that names its fields in `__new__`, and checks them there:
-    whatever has the class is well formed, wherever it came from, so `receive`
-    is left with the question of whether a correct peer could have sent it.
+    A packet is a tuple. Its first item is its kind, so packets of different kinds are
+    never equal; the other items are its fields. Each kind is a subclass that names its
+    fields in `__new__` and checks them there. An instance is therefore well formed,
+    wherever it came from, and `receive` only has to decide whether a correct peer could
+    have sent it.
 
-    An endpoint, which knows what it puts in, may skip that check and make
+    An endpoint knows what it puts into a packet, and may skip that check by making
     packets with `tuple.__new__` (this is the hot path).
     """
 
@@ -76,7 +80,7 @@ class Packet(tuple[Any, ...]):
 
 
 class Numbered(Packet):
-    """A packet that says something of message `mid`; what, is up to its kind."""
+    """A packet about message `mid`, with no other field; its kind says what it means."""
 
     __slots__ = ()
     fields = ("mid",)
@@ -89,7 +93,7 @@ class Numbered(Packet):
 
 
 class NumberedMessage(Packet):
-    """Message `mid`, with no metadata but its number."""
+    """Message `mid`, with no metadata except its number."""
 
     __slots__ = ()
     fields = ("mid", "payload")
@@ -112,10 +116,9 @@ class Delivery(NamedTuple):
 class Wait(NamedTuple):
     """One thing that a blocked message waits for.
 
-    `kind` is what is missing: `permit` or `ack` (a control packet from `peer`
-    about message `mid`), `predecessor` (message `mid` of `peer`, which must be
-    delivered here first) or `word` (anything at all from `peer`, about its
-    clock having passed `mid`).
+    `kind` says what is missing: `permit` or `ack` (a control packet from `peer` about
+    message `mid`), `predecessor` (message `mid` of `peer`, which must be delivered here
+    first) or `word` (any packet from `peer` that shows that its clock has passed `mid`).
     """
 
     kind: str
@@ -133,8 +136,8 @@ class Wait(NamedTuple):
 class Blocked(NamedTuple):
     """A message that is held back, where, and why.
 
-    `where` is `sender` (accepted here, not yet released to `destination`) or
-    `receiver` (it arrived here, and `destination` is this process).
+    `where` is `sender` if this process has sent the message and has not released it to
+    `destination`. It is `receiver` if the message has arrived here, at `destination`.
     """
 
     origin: str
