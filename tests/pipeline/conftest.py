@@ -46,7 +46,7 @@ class Cluster:
 
     def __init__(self, place: Path, workers: int = 2) -> None:
         self.place = place
-        self.environment = _environment(place) | {"SPARK_WORKER_DIR": str(place / "work")}
+        self.environment = java_environment(place) | {"SPARK_WORKER_DIR": str(place / "work")}
         self._processes: list[subprocess.Popen[bytes]] = []
         port = _free_port()
         self.master = f"spark://127.0.0.1:{port}"
@@ -84,7 +84,7 @@ class Cluster:
             _kill(self._processes.pop())
 
 
-def _environment(place: Path) -> dict[str, str]:
+def java_environment(place: Path) -> dict[str, str]:
     """For a Java machine of Spark that keeps to loopback and to this directory."""
     (place / "tmp").mkdir()
     return os.environ | {
@@ -164,7 +164,7 @@ def connect(tmp_path: Path) -> Iterator[str]:
         command += ["--conf", f"{key}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     command += ["spark-internal"]
-    server = _launch(command, _environment(tmp_path), tmp_path / "server.log")
+    server = _launch(command, java_environment(tmp_path), tmp_path / "server.log")
     try:
         _await(port, server)
         yield f"sc://127.0.0.1:{port}"

@@ -58,7 +58,9 @@ def gate(folder: str) -> Iterator[None]:
     """Let the tasks of a check wait, after each left a file in `folder`, until `open` is there."""
     ask = small.ask
 
-    def waiting(spark: SparkSession, works: Sequence[Any], job: Callable[[Any], Any]) -> list[Any]:
+    def waiting(
+        spark: SparkSession, works: Sequence[Any], job: Callable[[Any], Any], what: str
+    ) -> list[Any]:
         def run(work: Any) -> Any:
             # By value: executors do not have this module.
             import os
@@ -72,7 +74,7 @@ def gate(folder: str) -> Iterator[None]:
                     time.sleep(0.02)
             return job(work)
 
-        return ask(spark, works, run)
+        return ask(spark, works, run, what)
 
     small.ask = waiting
     try:

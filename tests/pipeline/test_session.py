@@ -5,18 +5,26 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyspark
 import pytest
 
+from causewire.cli import main
+from causewire.cli.errors import CommandError
+from causewire.cli.spark import config_of
 from causewire.pipeline import PipelineError, session
 from causewire.pipeline.errors import reason, worker_died
 from causewire.pipeline.java import find_java, make_java_home
 from causewire.pipeline.session import code_digest, parallelism
+from causewire.pipeline.tasks import ask, described
+
+from .conftest import java_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,3 +201,49 @@ def test_there_is_one_session(spark: SparkSession) -> None:
 def test_the_code_has_a_name() -> None:
     assert code_digest() == code_digest()
     assert code_digest("core") != code_digest("sim") != code_digest("core", "sim")
+
+
+@pytest.mark.slow
+def test_what_spark_submit_says_is_respected(tmp_path: Path) -> None:
+    """Its master and its settings come before ours; an argument comes before both."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from causewire.pipeline import session\n"
+        "with session(config={'spark.sql.adaptive.enabled': 'false'}) as spark:\n"
+        "    names = ('spark.sql.shuffle.partitions', 'spark.sql.adaptive.enabled')\n"
+        "    values = [spark.conf.get(name) for name in names]\n"
+        "    print('told', spark.sparkContext.master, *values, spark.range(3).count())\n"
+    )
+    settings = ["spark.sql.shuffle.partitions=3", "spark.sql.adaptive.enabled=true"]
+    options = [word for setting in settings for word in ("--conf", setting)]
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    done = subprocess.run(
+        [submit, "--master", "local[1]", *options, program],
+        env=java_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    told = [line for line in done.stdout.splitlines() if line.startswith("told")]
+    assert told == ["told local[1] 3 false 3"], done.stderr[-2000:]
+
+
+def test_settings_of_spark_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "x.parquet", "--engine", "spark", "--conf", "ui=on"]) == 2
+    assert config_of(Namespace(conf=["spark.a=1=2", "spark.b="])) == {
+        "spark.a": "1=2",
+        "spark.b": "",
+    }
+    with pytest.raises(CommandError, match=r"not of the form spark\.KEY=VALUE"):
+        config_of(Namespace(conf=["ui=on"]))
+
+
+def test_jobs_are_described(spark: SparkSession) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    assert ask(spark, [1, 2], abs, "check: two numbers") == [1, 2]
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+    with described(spark, "check: something"):
+        said = spark.sparkContext.getLocalProperty("spark.job.description")
+    assert said == "check: something"
+    assert tracker.getActiveJobsIds() == []

@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -548,3 +549,28 @@ def test_progress(tmp_path: Path) -> None:
 
 def test_durations() -> None:
     assert [duration(s) for s in (0.4, 59, 61, 3700)] == ["0 s", "59 s", "1 min 01 s", "1 h 01 min"]
+
+
+@pytest.mark.slow
+def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
+    """As a terminal does it: the whole group of processes is interrupted."""
+    file = tmp_path / "long.toml"
+    file.write_text('seeds = 50\n[settings]\nmessages = 20_000\n[vary]\nprotocol = ["csps"]\n')
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "causewire", "sweep", str(file), "--out", str(out)]
+    program = subprocess.Popen(
+        [*command, "--master", "local[2]"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 300
+    while not list(out.glob("_journal/*.jsonl")):
+        assert program.poll() is None, program.communicate()
+        assert time.monotonic() < end, "nothing is simulated"
+        time.sleep(0.05)
+    os.killpg(program.pid, signal.SIGINT)
+    told, complaint = program.communicate(timeout=120)
+    assert (program.returncode, told) == (130, "")
+    assert complaint == "interrupted: the same command goes on where this one was\n"

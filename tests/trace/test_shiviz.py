@@ -296,3 +296,51 @@ def test_bad_expressions_and_files(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(TraceError, match="is not text"):
         read_shiviz(path)
+
+
+# -- logs of other tools ----------------------------------------------------------------------
+
+BY_NAME = r"(?<host>\S*) (?<clock>{.*})\n(?<event>(send (?<send>\w+)|deliver (?<deliver>\w+)|.*).*)"
+FROM = BY_NAME.replace(r"deliver (?<deliver>\w+)", r"deliver (?<deliver>\w+) from (?<from>\w+)")
+
+
+def test_escaped_quotes_in_clocks(tmp_path: Path) -> None:
+    plain = 'a {"a":1}\nhello\nb {"a":1,"b":1}\nhello\n'
+    path = log(tmp_path, plain.replace('"', '\\"'))
+    assert shape(read_shiviz(path).events) == shape(read_shiviz(log(tmp_path, plain)).events)
+
+
+def test_the_clock_on_the_second_line(tmp_path: Path) -> None:
+    """With the default expression, texts and clocks would be joined across events."""
+    path = log(tmp_path, 'first\na {"a":1}\nsecond\nb {"a":1,"b":1}\n')
+    events = read_shiviz(path).events
+    assert [(e.process, e.kind) for e in events] == [("a", "send"), ("b", "deliver")]
+    ours = [
+        'send {"origin":"a","mid":1,"peers":["b"]}\na {"a":1}',
+        'deliver {"origin":"a","mid":1,"peers":["a"]}\nb {"a":1,"b":1}',
+    ]
+    read = read_shiviz(log(tmp_path, "\n".join(ours)))
+    assert read.messages == "text"
+    assert [(e.process, e.kind) for e in read.events] == [("a", "send"), ("b", "deliver")]
+
+
+def test_names_that_are_unique_for_each_sender(tmp_path: Path) -> None:
+    text = """a {"a":1}
+send m1
+b {"b":1}
+send m1
+c {"c":1,"b":1}
+deliver m1
+c {"c":2,"b":1,"a":1}
+deliver m1
+"""
+    events = read_shiviz(log(tmp_path, text), BY_NAME).events
+    assert [(e.origin, e.mid) for e in events if e.kind == "deliver"] == [("b", 1), ("a", 1)]
+    both = text.replace('"c":1,"b":1', '"c":1,"b":1,"a":1')
+    with pytest.raises(TraceError, match="sent by a and b: the expression should tell the sender"):
+        read_shiviz(log(tmp_path, both), BY_NAME)
+    told = both.replace("deliver m1", "deliver m1 from a", 1).replace(
+        "deliver m1\n", "deliver m1 from b\n"
+    )
+    events = read_shiviz(log(tmp_path, told), FROM).events
+    assert [(e.origin, e.mid) for e in events if e.kind == "deliver"] == [("a", 1), ("b", 1)]

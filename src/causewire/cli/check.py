@@ -13,6 +13,7 @@ from ..trace.formats.names import SPAN_FORMATS
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
+from .spark import add_spark_arguments, config_of
 from .traces import add_trace_arguments, columns_of, format_of, open_input, span_options
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="local: in this process; spark: on Spark; auto: spark for a directory of a gigabyte "
         "or more, or with a --master",
     )
-    add("--master", metavar="URL", help="the Spark master: local[4], spark://host:7077, ...")
+    add_spark_arguments(parser)
     add("--examples", type=int, default=10, metavar="N", help="violations to explain; default: 10")
     add("--strict", action="store_true", help="refuse rows that are there twice")
     add("--json", action="store_true", help="print one JSON object")
@@ -137,6 +138,7 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                         examples=args.examples,
                         progress=progress.say,
                         strict=args.strict,
+                        config=config_of(args),
                     )
                 )
             checked = check_foreign(
@@ -144,6 +146,7 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                 "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,
                 master=args.master,
                 examples=args.examples,
+                config=config_of(args),
                 **_options(args, kind),
             )
             return _Checked(checked.report, False, checked.refused, checked.notes)

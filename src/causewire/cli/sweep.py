@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .errors import CommandError
 from .output import count, duration, print_json
+from .spark import add_spark_arguments, config_of
 
 if TYPE_CHECKING:
     from ..pipeline.sweep import Sweep
@@ -31,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("experiment", metavar="EXPERIMENT.toml", help="which runs there are to be")
     add("--out", required=True, metavar="DIR", help="where the table of runs goes")
-    add("--master", metavar="URL", help="local[4], spark://host:7077, sc://host; default: local[*]")
+    add_spark_arguments(parser)
     add("--memory", metavar="SIZE", help="for Spark: 4g; default: a quarter of the machine's")
     add("--traces", action="store_true", default=None, help="write the trace of each run as well")
     add("--json", action="store_true", help="print one JSON object")
@@ -47,10 +48,13 @@ def run(args: argparse.Namespace) -> int:
         if told is None:
             if sys.stderr.isatty():
                 print(f"starting Spark on {args.master or 'this machine'}", file=sys.stderr)
-            with session(args.master, memory=args.memory) as spark:
+            with session(args.master, memory=args.memory, config=config_of(args)) as spark:
                 told = sweep(spark, experiment, args.out, traces=args.traces)
     except PipelineError as error:
         raise CommandError(str(error)) from None
+    except KeyboardInterrupt:
+        print("interrupted: the same command goes on where this one was", file=sys.stderr)
+        raise
     if args.json:
         print_json(told.to_dict())
     else:

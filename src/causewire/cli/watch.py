@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import CommandError
 from .output import count, duration, print_json
 from .quantities import nanoseconds
+from .spark import add_spark_arguments, config_of
 
 if TYPE_CHECKING:
     from ..pipeline.watch import WatchSettings
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--every", default="2s", metavar="D", help="time between two batches; default: 2s")
     add("--once", action="store_true", help="check every row that is there, and end")
-    add("--master", metavar="URL", help="local[4], spark://host:7077, sc://host; default: local[*]")
+    add_spark_arguments(parser)
     add("--json", action="store_true", help="print one JSON object at the end")
 
 
@@ -94,7 +95,7 @@ def _follow(
     from ..pipeline.errors import reason
     from ..pipeline.watch import waiting, watch
 
-    with session(args.master) as spark:
+    with session(args.master, config=config_of(args)) as spark:
         if sys.stderr.isatty():
             print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)
         try:

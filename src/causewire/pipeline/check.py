@@ -26,7 +26,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,6 +69,7 @@ def check_paths(
     progress: Progress | None = None,
     scratch: str | os.PathLike[str] | None = None,
     strict: bool = False,
+    config: Mapping[str, str] | None = None,
 ) -> Report:
     """Check the trace in these files and directories; the report is that of `check.check`.
 
@@ -81,13 +82,14 @@ def check_paths(
         scratch: Where long runs that have to be sorted are kept meanwhile; on a cluster,
             every executor has to see it.
         strict: Refuse rows that are there twice, instead of taking them once.
+        config: Settings of Spark, if a session has to be started.
 
     Raises:
         TraceError: The trace cannot be read, is empty, or has a cycle.
         PipelineError: Spark failed.
     """
     files = _files(paths)  # before Spark starts, if there is something wrong with them
-    with session(master) as spark:
+    with session(master, config=config) as spark:
         work = _Work(
             spark, examples, limits or Limits(), progress or (lambda _: None), scratch, strict
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..check import Report
@@ -32,6 +32,7 @@ def check_foreign(
     *,
     master: str | None = None,
     examples: int = 10,
+    config: Mapping[str, str] | None = None,
     **options: str,
 ) -> ForeignReport:
     """Check files of another format on Spark; the same report as in one process.
@@ -42,13 +43,14 @@ def check_foreign(
             `table`.
         master: The Spark master; by default that of the session at hand, or this machine.
         examples: How many violations to explain, and how many bad rows to describe.
+        config: Settings of Spark, if a session has to be started.
         options: Options of the source `causewire`.
 
     Raises:
         TraceError: Nothing could be understood, or a run cannot have happened.
         PipelineError: Spark failed.
     """
-    with session(master) as spark:
+    with session(master, config=config) as spark:
         try:
             found = ingest(spark, paths, kind, **options)
             rows = found.rows.persist()

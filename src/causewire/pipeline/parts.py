@@ -73,7 +73,7 @@ def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) 
     `processes` is how many are known before anything was read.
     """
     if blocks == 1:
-        (result,) = answers(spark, [whole], _check_part)
+        (result,) = answers(spark, [whole], _check_part, f"check: run {whole.run}")
         return first_of(result, [result.found], whole.examples)
     width = ceil(processes / blocks / 32) * 32  # whole vectors
     blocked: list[PartResult] = []
@@ -81,7 +81,8 @@ def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) 
     while True:
         upto = max(covered + width, width * ceil(processes / width))
         parts = [whole._replace(origins=(lo, lo + width)) for lo in range(covered, upto, width)]
-        blocked += answers(spark, parts, _check_part)
+        what = f"check: {len(parts)} blocks of origins of run {whole.run}"
+        blocked += answers(spark, parts, _check_part, what)
         covered, processes = upto, len(blocked[0].processes)
         if covered >= processes:
             break

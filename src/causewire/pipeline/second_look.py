@@ -107,7 +107,7 @@ def second_look(spark: SparkSession, whole: Part, result: PartResult) -> tuple[A
             _Question(whole.run, pieces, result.processes, origins, mids)
             for pieces in shares(whole.pieces, parallelism(spark))
         ]
-        for answer in answers(spark, questions, _look):
+        for answer in answers(spark, questions, _look, f"check: what was found in run {whole.run}"):
             rows += answer
     run = RunColumns(whole.run, result.processes)
     odd = {whole.run: (run, result.odd)} if len(result.odd) else {}
@@ -152,4 +152,5 @@ def explained(spark: SparkSession, whole: Part, result: PartResult) -> list[Viol
             start = end  # too far back: result without a chain
         pieces = [p for p in whole.pieces if p.position <= end and start < p.position + p.rows]
         stories.append(_Story(whole.run, tuple(pieces), result.processes, row[np.newaxis]))
-    return [violation for answer in answers(spark, stories, _tell) for violation in answer]
+    what = f"check: explain {len(stories)} violations of run {whole.run}"
+    return [violation for answer in answers(spark, stories, _tell, what) for violation in answer]

@@ -28,12 +28,14 @@ import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,31 +68,92 @@ def session(
     scratch: str | os.PathLike[str] | None = None,
     config: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A Spark session; one that was started for this block is stopped after it.
+    """Enter a block with a Spark session; one that was started for it is stopped after it.
 
-    `master` is a Spark master (`local[2]`, `spark://host:7077`, ...) or a Spark
-    Connect address (`sc://host`). `memory` is for the JVM that holds data:
-    `4g`. `scratch` is where temporary files go, and `config` adds to, or
-    overrides, what is set here.
+    Args:
+        master: A Spark master (`local[2]`, `spark://host:7077`, `k8s://...`, `yarn`) or a
+            Spark Connect address (`sc://host`). By default the session of the program, if
+            it has one; else what `spark-submit` says; else the environment variable
+            CAUSEWIRE_MASTER; else this machine.
+        memory: For the JVM that holds data: `4g`.
+        scratch: Where temporary files go.
+        config: Settings of Spark, which override those that are made here.
+
+    Raises:
+        PipelineError: Spark is not installed, does not start, or cannot be reached; or the
+            program has a session on another master.
     """
     running = _running(master)
     if running is not None:
         yield running
         return
-    master = master or os.environ.get("CAUSEWIRE_MASTER") or DEFAULT_MASTER
+    submitted = _submitted()
+    master = (
+        master
+        or submitted.get("spark.master")
+        or os.environ.get("CAUSEWIRE_MASTER")
+        or DEFAULT_MASTER
+    )
+    config = {**submitted, **(config or {})}
     try:
         place = Path(tempfile.mkdtemp(prefix="causewire-", dir=scratch))
     except OSError as error:
         raise PipelineError(f"no room for temporary files: {error}") from None
     try:
-        spark = _start(master, memory, place, dict(config or {}))
-        try:
-            _ship(spark, master, place)
-            yield spark
-        finally:
-            _stop(spark)
+        with _interruptible() as restore:
+            spark = _start(master, memory, place, config)
+            restore()
+            try:
+                _ship(spark, master, place)
+                yield spark
+            finally:
+                _stop(spark)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _submitted() -> dict[str, str]:
+    """Return the settings of `spark-submit`, if it started this program.
+
+    They are those of its command line and of `spark-defaults.conf`, and come before ours.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    try:
+        from pyspark import SparkConf, SparkContext
+    except ImportError:
+        return {}
+    SparkContext._ensure_initialized()  # SparkConf reads what the Java side was given
+    return dict(SparkConf().getAll())
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], None]]:
+    """Let an interrupt end a block as in any program: by `KeyboardInterrupt`, and quietly.
+
+    PySpark's own handler calls Java from within a call to Java, and Py4J prints what
+    comes of it. The block calls what it is given when PySpark has installed that handler.
+    """
+    root, py4j = logging.getLogger(), logging.getLogger("py4j")
+    root.addFilter(_not_of_py4j)
+    level = py4j.level
+    py4j.setLevel(logging.CRITICAL)
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+
+    def restore() -> None:
+        if main:
+            signal.signal(signal.SIGINT, before)
+
+    try:
+        yield restore
+    finally:
+        root.removeFilter(_not_of_py4j)
+        py4j.setLevel(level)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return "while sending command" not in str(record.msg)
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -35,7 +35,7 @@ def check_small(
     """The outcomes of the runs in these pieces, but those in `skip`, as `OUTCOME`."""
     shares = _shares(pieces, limits or Limits(), parallelism(spark))
     works = [_Share(*share, frozenset(skip), examples) for share in shares]
-    return pa.concat_tables(ask(spark, works, _check_share))
+    return pa.concat_tables(ask(spark, works, _check_share, "check: whole runs"))
 
 
 class _Share(NamedTuple):

@@ -120,7 +120,8 @@ def over_stretches(
             _Work(whole._replace(pieces=share), whole.pieces[end:], processes, flight)
             for share, end in zip(pieces, ends.tolist(), strict=True)
         ]
-        stretches = answers(spark, works, _check_stretch)
+        what = f"check: {len(works)} stretches of run {whole.run}"
+        stretches = answers(spark, works, _check_stretch, what)
         everyone = list(dict.fromkeys(name for s in stretches for name in s.result.processes))
         if _as_one_would(stretches, everyone, whole.examples):
             break

@@ -16,6 +16,7 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["arrow_of", "ask", "rows_to_batches", "settle", "spark_of", "spread_batches"]
+__all__ = [
+    "arrow_of",
+    "ask",
+    "described",
+    "rows_to_batches",
+    "settle",
+    "spark_of",
+    "spread_batches",
+]
 
 A = TypeVar("A")
 W = TypeVar("W")
@@ -38,10 +47,35 @@ _ROWS = 4096
 _ANSWER = pa.schema([("task", pa.int64()), ("answer", pa.binary())])
 
 
-def ask(spark: SparkSession, works: Sequence[W], job: Callable[[W], A]) -> list[A]:
-    """What `job` returns for each of the works, which are done side by side."""
+def ask(spark: SparkSession, works: Sequence[W], job: Callable[[W], A], what: str = "") -> list[A]:
+    """Return what `job` returns for each of the works, which are done at the same time.
+
+    Args:
+        spark: The session.
+        works: Values that can be pickled, one for each task.
+        job: A function of the package, or one that can be pickled.
+        what: The description of the job, for Spark's user interface.
+    """
     if not works:
         return []
+    with described(spark, what):
+        return _ask(spark, works, job)
+
+
+@contextmanager
+def described(spark: SparkSession, what: str) -> Iterator[None]:
+    """Describe the jobs of a block in Spark's user interface; over Spark Connect, do nothing."""
+    if not what or is_connect(spark):
+        yield
+        return
+    spark.sparkContext.setJobDescription(what)
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty("spark.job.description", cast(Any, None))
+
+
+def _ask(spark: SparkSession, works: Sequence[W], job: Callable[[W], A]) -> list[A]:
 
     def run(task: int, work: W) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[task], [pickle.dumps(job(work))]], schema=_ANSWER)

@@ -48,10 +48,16 @@ def guarded(job: Callable[[W], A]) -> Callable[[W], A | Trouble]:
     return run
 
 
-def answers(spark: SparkSession, works: Sequence[W], job: Callable[[W], A | Trouble]) -> list[A]:
-    """The answers of a guarded job, if there is no trouble among them."""
+def answers(
+    spark: SparkSession, works: Sequence[W], job: Callable[[W], A | Trouble], what: str
+) -> list[A]:
+    """Return the answers of a guarded job, described as `what`.
+
+    Raises:
+        Trouble: One of the answers is trouble.
+    """
     result: list[A] = []
-    for answer in ask(spark, works, job):
+    for answer in ask(spark, works, job, what):
         if isinstance(answer, Trouble):
             raise answer
         result.append(answer)

@@ -24,7 +24,8 @@ new. (This is why ShiViz cannot show a violation, and `causewire draw` can.)
   `text`    Ours: the text of the events tells what they are.
   `names`   The expression has groups `send` and `deliver` that capture the name
             of the message that an event sends or delivers, and perhaps `to`,
-            its destinations (names, separated by commas or spaces). Without
+            its destinations (names, separated by commas or spaces), and `from`,
+            its sender, for names that are unique for each sender only. Without
             `to`, a message counts as sent to those who delivered it. Only the
             order of each host is taken from the clocks; that they fit the
             messages is verified.
@@ -45,36 +46,42 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .schema import DELIVER, SEND, Event, TraceError, because
+from .shiviz_messages import (
+    LogEntry,
+    events_from_clocks,
+    events_from_names,
+    events_from_text,
+    written_event,
+)
+from .storage import read_bytes
 from .writer import partial_name
 
 __all__ = [
+    "CLOCK_SECOND",
     "DELIMITER",
     "PATTERN",
-    "LogEntry",
     "ShivizLog",
+    "clock_of",
     "compile_expression",
-    "events_from_clocks",
-    "events_from_names",
-    "events_from_text",
+    "pattern_for",
     "read_shiviz",
     "split_runs",
     "write_shiviz",
-    "written_event",
 ]
 
 PATTERN = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 """ShiViz's default, for GoVector's two lines; as JavaScript has it."""
 
+CLOCK_SECOND = r"^(?<event>.*)\n(?<host>\S*) (?<clock>{.*})$"
+"""The same for logs with the clock on the second line."""
+
 DELIMITER = r"^=== (?<trace>.*) ===$"
 """Separates the runs in logs that we write."""
-
-LOCAL = "local"
-"""Kind of the rows for events that neither send nor deliver."""
 
 
 class ShivizLog(NamedTuple):
@@ -82,20 +89,6 @@ class ShivizLog(NamedTuple):
 
     events: list[Event]
     messages: str
-
-
-class LogEntry(NamedTuple):
-    """One event of a log."""
-
-    line: int
-    host: str
-    clock: dict[str, int]
-    text: str
-    groups: dict[str, str | None]
-
-    @property
-    def own(self) -> int:
-        return self.clock[self.host]
 
 
 # -- writing ------------------------------------------------------------------------
@@ -182,13 +175,15 @@ def read_shiviz(
     Expressions may be written as in JavaScript or as in Python.
     """
     path = Path(path)
-    finder = compile_expression(path, pattern, ("host", "clock", "event"))
+    compile_expression(path, pattern, ("host", "clock", "event"))
     try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {because(error)}") from None
+        text = read_bytes(path).decode("utf-8")
+    except (OSError, EOFError) as error:
+        reason = because(error) if isinstance(error, OSError) else str(error)
+        raise TraceError(path, None, f"cannot be read: {reason}") from None
     except UnicodeDecodeError:
         raise TraceError(path, None, "is not text") from None
+    finder = compile_expression(path, pattern_for(text, pattern), ("host", "clock", "event"))
     events: list[Event] = []
     sorts = set()
     for name, start, part in split_runs(path, text, delimiter, run):
@@ -225,6 +220,47 @@ def compile_expression(path: Path, pattern: str, groups: Iterable[str]) -> re.Pa
     return finder
 
 
+_CLOCK_LINE = re.compile(r"\S+ (\{.*\})\s*")
+
+
+def pattern_for(text: str, pattern: str) -> str:
+    """Return the default expression in the form that fits a log; any other as it is.
+
+    GoVector writes the clock before the text of an event; others write it after.
+    """
+    if pattern != PATTERN:
+        return pattern
+    lines = [line for line in text[:65536].splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("=== "):
+        lines = lines[1:]
+    if len(lines) > 1 and not _has_clock(lines[0]) and _has_clock(lines[1]):
+        return CLOCK_SECOND
+    return pattern
+
+
+def _has_clock(line: str) -> bool:
+    match = _CLOCK_LINE.fullmatch(line)
+    try:
+        clock = clock_of(match[1]) if match else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(clock, dict) and all(type(n) is int for n in clock.values())
+
+
+def clock_of(text: str) -> Any:
+    """Return a clock from its JSON, in which quotes may be escaped.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        if '\\"' not in text:
+            raise
+        return json.loads(text.replace('\\"', '"'))
+
+
 def split_runs(
     path: Path, text: str, delimiter: str | None, first: str
 ) -> Iterator[tuple[str, int, str]]:
@@ -252,7 +288,7 @@ def _entries(
         groups = match.groupdict()
         host = groups["host"] or ""
         try:
-            clock = json.loads(groups["clock"] or "")
+            clock = clock_of(groups["clock"] or "")
         except (ValueError, RecursionError):
             raise TraceError(path, line, f"the clock is not JSON: {groups['clock']}") from None
         if not (isinstance(clock, dict) and all(type(n) is int for n in clock.values())):
@@ -293,153 +329,3 @@ def _verified(path: Path, entries: list[LogEntry]) -> list[LogEntry]:
             if entry.clock.get(other, 0) < known:
                 raise TraceError(path, entry.line, f"the clock forgets what it knew of {other!r}")
     return sorted(entries, key=lambda e: (sum(e.clock.values()), e.host))
-
-
-class _Rows:
-    """Makes rows with `seq` and Lamport times of their own."""
-
-    def __init__(self, run: str) -> None:
-        self.run = run
-        self.events: list[Event] = []
-        self._seq: dict[str, int] = {}
-        self._lamport: dict[str, int] = {}
-        self._sent: dict[tuple[str, int], int] = {}
-
-    def add(
-        self,
-        host: str,
-        kind: str,
-        origin: str | None = None,
-        mid: int | None = None,
-        peers: Iterable[str] = (),
-    ) -> None:
-        lamport = self._lamport.get(host, 0) + 1
-        if origin is not None and mid is not None:
-            if kind == DELIVER:
-                lamport = max(lamport, self._sent.get((origin, mid), 0) + 1)
-            elif kind == SEND:
-                self._sent.setdefault((origin, mid), lamport)
-        seq = self._seq.get(host, 0)
-        self._seq[host] = seq + 1
-        self._lamport[host] = lamport
-        self.events.append(
-            Event(self.run, host, seq, None, lamport, kind, origin, mid, tuple(peers))
-        )
-
-
-# -- ours ---------------------------------------------------------------------------
-
-_TEXT = re.compile(r"(\S+) (\{.*\})")
-
-
-def written_event(entry: LogEntry) -> tuple[str, Mapping[str, Any]] | None:
-    """Kind and message, if the text is one that we write."""
-    match = _TEXT.fullmatch(entry.text.strip())
-    if match is None:
-        return None
-    try:
-        about = json.loads(match[2])
-    except ValueError:
-        return None
-    if not isinstance(about, dict) or about.keys() != {"origin", "mid", "peers"}:
-        return None
-    origin, mid, peers = about["origin"], about["mid"], about["peers"]
-    if not (origin is None or isinstance(origin, str)) or not (mid is None or type(mid) is int):
-        return None
-    if match[1] in (SEND, DELIVER) and (origin is None or mid is None):
-        return None
-    if not isinstance(peers, list) or not all(isinstance(peer, str) for peer in peers):
-        return None
-    return match[1], about
-
-
-def events_from_text(run: str, entries: Iterable[LogEntry]) -> list[Event]:
-    rows = _Rows(run)
-    for entry in entries:
-        found = written_event(entry)
-        assert found is not None
-        kind, about = found
-        rows.add(entry.host, kind, about["origin"], about["mid"], about["peers"])
-    return rows.events
-
-
-# -- messages with names ----------------------------------------------------------------
-
-
-def events_from_names(path: Path, run: str, entries: list[LogEntry]) -> list[Event]:
-    sends: dict[str, LogEntry] = {}
-    delivered: dict[str, list[str]] = {}
-    for entry in entries:
-        name, got = entry.groups["send"], entry.groups["deliver"]
-        if name is not None and got is not None:
-            raise TraceError(path, entry.line, "an event cannot both send and deliver")
-        if name is not None:
-            if name in sends:
-                raise TraceError(
-                    path, entry.line, f"message {name!r} is sent twice (line {sends[name].line})"
-                )
-            sends[name] = entry
-        elif got is not None:
-            delivered.setdefault(got, []).append(entry.host)
-    rows = _Rows(run)
-    for entry in entries:
-        name, got = entry.groups["send"], entry.groups["deliver"]
-        if name is not None:
-            to = entry.groups.get("to")
-            peers = dict.fromkeys(delivered.get(name, ()) if to is None else _names(to))
-            rows.add(entry.host, SEND, entry.host, entry.own, peers)
-        elif got is not None:
-            if got not in sends:
-                raise TraceError(path, entry.line, f"message {got!r} is never sent")
-            send = sends[got]
-            if entry.clock.get(send.host, 0) < send.own:
-                raise TraceError(
-                    path,
-                    entry.line,
-                    f"message {got!r} is delivered, but the clock knows nothing of its send "
-                    f"(event {send.own} of {send.host!r})",
-                )
-            rows.add(entry.host, DELIVER, send.host, send.own, [send.host])
-        else:
-            rows.add(entry.host, LOCAL)
-    return rows.events
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in re.split(r"[\s,]+", text) if name]
-
-
-# -- messages inferred from clocks ----------------------------------------------------------
-
-
-def events_from_clocks(run: str, entries: list[LogEntry]) -> list[Event]:
-    known = {(entry.host, entry.own): entry for entry in entries}
-    learnt: dict[tuple[str, int], list[tuple[str, int]]] = {}  # event -> sends that it received
-    to: dict[tuple[str, int], dict[str, None]] = {}  # send -> who learnt from it
-    for entry in entries:
-        before = known[entry.host, entry.own - 1].clock if entry.own > 1 else {}
-        new = [
-            (other, number)
-            for other, number in sorted(entry.clock.items())
-            if other != entry.host and number > before.get(other, 0)
-        ]
-        latest = [
-            event
-            for event in new
-            if not any(
-                known[other].clock.get(event[0], 0) >= event[1] for other in new if other != event
-            )
-        ]
-        learnt[entry.host, entry.own] = latest
-        for event in latest:
-            to.setdefault(event, {})[entry.host] = None
-    rows = _Rows(run)
-    for entry in entries:
-        me = entry.host, entry.own
-        for origin, mid in learnt[me]:
-            rows.add(entry.host, DELIVER, origin, mid, [origin])
-        if me in to:
-            rows.add(entry.host, SEND, *me, to[me])
-        elif not learnt[me]:
-            rows.add(entry.host, LOCAL)
-    return rows.events

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PipelineError, reason, worker_died
 from ..session import code_digest, parallelism
+from ..tasks import described
 from . import results
 from .experiment import Experiment, Run
 from .folder import Folder
@@ -192,7 +193,8 @@ class SweepRun:
         while todo:
             trouble: Exception | None = None
             try:
-                journal_runs(grid_of(self._spark, todo, slots), settings)
+                with described(self._spark, f"sweep: {len(todo)} runs of {self._experiment.name}"):
+                    journal_runs(grid_of(self._spark, todo, slots), settings)
             except Exception as error:  # Spark raises what it likes
                 trouble = error
             self._journal.refresh()

@@ -12,7 +12,6 @@ rows (it delivers two messages, and sends one); those have no row number.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,17 +19,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema import TraceError
-from ..shiviz import (
-    DELIMITER,
-    PATTERN,
+from ..shiviz import DELIMITER, PATTERN, clock_of, compile_expression, pattern_for, split_runs
+from ..shiviz_messages import (
     LogEntry,
-    compile_expression,
     events_from_clocks,
     events_from_names,
     events_from_text,
-    split_runs,
     written_event,
 )
+from ..storage import read_bytes
 from .rows import Refused, Row, batches_of_rows, shown
 
 __all__ = ["read_log"]
@@ -44,20 +41,19 @@ def read_log(
     Raises `TraceError` if an expression is none.
     """
     path = Path(file)
-    finder = compile_expression(path, pattern, ("host", "clock", "event"))
+    compile_expression(path, pattern, ("host", "clock", "event"))
     if delimiter is not None:
         compile_expression(path, delimiter, ())
-    return batches_of_rows(_rows(path, finder, delimiter, path.stem if run is None else run))
+    return batches_of_rows(_rows(path, pattern, delimiter, path.stem if run is None else run))
 
 
-def _rows(
-    path: Path, finder: re.Pattern[str], delimiter: str | None, first: str
-) -> Iterator[Row | Refused]:
+def _rows(path: Path, pattern: str, delimiter: str | None, first: str) -> Iterator[Row | Refused]:
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bytes(path).decode("utf-8")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
         yield Refused(str(path), None, f"cannot be read: {error}")
         return
+    finder = compile_expression(path, pattern_for(text, pattern), ("host", "clock", "event"))
     for name, start, part in split_runs(path, text, delimiter, first):
         line = text.count("\n", 0, start) + 1
         found, refused = _entries(str(path), line, part, finder)
@@ -82,7 +78,7 @@ def _entries(
         problem = ""
         clock: object = None
         try:
-            clock = json.loads(groups["clock"] or "")
+            clock = clock_of(groups["clock"] or "")
         except (ValueError, RecursionError):
             problem = "the clock is not JSON"
         else:
