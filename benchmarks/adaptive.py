@@ -171,8 +171,8 @@ def measure(variant: Variant, cell: Cell, seed: int) -> tuple[Summary, float, in
 def latency(arguments: argparse.Namespace) -> None:
     """Print the table of latencies."""
     labels = [variant.label for variant in VARIANTS]
-    print("| workload | n | load | minimum: mean / p99, ms |", end="")
-    print(" | ".join([""] + [f"{label}: mean / p99" for label in labels]), end="")
+    print("| workload | n | load | minimum: mean / p99, ms | ", end="")
+    print(" | ".join([f"{label}: mean / p99" for label in labels]), end="")
     print(" | entries without cap | K=64 | K=128 | control packets: K=128 | csps |")
     print("|" + " --- |" * (9 + len(labels)))
     for cell in cells(arguments.messages):

@@ -312,7 +312,7 @@ def test_a_long_list_travels_in_parts_and_its_message_waits_for_its_destination_
     assert [(wait.kind, wait.peer) for wait in blocked.waits] == [("ack", "z")]
     arrive_where(network, lambda source, to: {source, to} == {"a", "z"})
     parts = [packet for packet in network.links["a", "z"] if isinstance(packet, Part)]
-    assert [len(part[3]) for part in parts] == [0, 1]
+    assert [len(part[3]) for part in parts] == [0, 4]
     assert [event.process for event in network.oracle.history if event.kind == "deliver"] == ["z"]
     assert len(endpoint_of(network, "z")._past) == 5
     network.arrive_all()

@@ -65,7 +65,7 @@ news has not reached.
     I2  truth: an entry in `past`, or in the list of a message, names a message that
         happened before; NEWS names delivered messages only.
     I3  snapshot: the list of a waiting message is fixed when it is sent, and only shrinks.
-    I4  a message carries at most K entries, and a part at most max(K // 4, 1).
+    I4  a message carries at most K entries, and a part at most max(K, 1).
 
 *Safety.* Let x -> m, both to d, and m from i. If i sent x, the channel is FIFO. Otherwise x
 is in the past of i when m is sent. If x is not delivered, then by I1 `past` has an entry for
@@ -142,7 +142,7 @@ class Adaptive(ReportingEndpoint):
         me: str,
         group: Iterable[str] | None = None,
         *,
-        cap: int | None = 64,
+        cap: int | None = 128,
         groups: int = 16,
     ) -> None:
         super().__init__(me)
@@ -153,7 +153,7 @@ class Adaptive(ReportingEndpoint):
                 raise LocalProtocolError(f"{name} must be an integer from 0 upward, not {value!r}")
         self._cap = cap
         """Most entries that a message carries (K); None: no limit."""
-        self._part = 0 if cap is None else max(1, cap // 4)
+        self._part = 0 if cap is None else max(1, cap)
         """Most entries that a part carries."""
         self._groups = groups
         """Most groups to which multicasts may be on their way from here."""

@@ -64,7 +64,8 @@ class _WithEntries(Packet):
 
     @property
     def integers(self) -> int:  # type: ignore[override]
-        return len(self.numbers) + len(self[-1])
+        own = sum(type(field) is int for field in self[1:3])
+        return own + len(self[-1])
 
     @property
     def identifiers(self) -> int:  # type: ignore[override]
@@ -103,7 +104,7 @@ class Part(_WithEntries):
     __slots__ = ()
     kind = "part"
     fields = ("mid", "number", "entries")
-    numbers = ("mid", "number")
+    numbers = ("mid",)
 
     def __new__(cls, mid: int, number: int, entries: Entries) -> Self:
         check_number("mid", mid, 1)
@@ -120,6 +121,8 @@ class Got(Packet):
     __slots__ = ()
     kind = "got"
     fields = ("mid", "number")
+    numbers = ("mid",)
+    numbered_by = "destination"
     integers = 2
 
     def __new__(cls, mid: int, number: int) -> Self:
@@ -134,7 +137,6 @@ class News(_WithEntries):
     __slots__ = ()
     kind = "news"
     fields = ("number", "entries")
-    numbers = ("number",)
 
     def __new__(cls, number: int, entries: Entries) -> Self:
         check_number("number", number, 1)
