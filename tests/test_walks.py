@@ -2,7 +2,8 @@
 
 A line of a walk is `module:function  what it does`, indented by two spaces for each call that it is
 made from. It is true if the run has such a call, inside the call of the line above it that is
-indented less, and after the call of the line before it.
+indented less, and after the call of the line before it. An inner function is named after the
+function that made it, `Outer.method.inner`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Recording:
         if event == "call":
             self._open[frame] = self._clock
         elif frame in self._open:
-            name = (str(frame.f_globals.get("__name__")), frame.f_code.co_qualname)
+            function = frame.f_code.co_qualname.replace(".<locals>", "")
+            name = (str(frame.f_globals.get("__name__")), function)
             self.calls.setdefault(name, []).append(Call(self._open.pop(frame), self._clock))
 
     @contextmanager
