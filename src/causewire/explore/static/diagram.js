@@ -61,6 +61,7 @@ export class Diagram {
     const scale = (width - gutter) / view.width;
     return {
       width, height, gutter, lane, view,
+      ratio: Math.min(window.devicePixelRatio || 1, 2),
       palette: this.app.palette,
       data: this.windows.data,
       names: this.info.processes,
@@ -86,7 +87,7 @@ export class Diagram {
     const { canvas } = this;
     const width = canvas.clientWidth, height = canvas.clientHeight;
     if (!width || !height) return;
-    const ratio = Math.min(window.devicePixelRatio || 1, 2);
+    const { ratio } = this.scene();
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);

@@ -219,12 +219,14 @@ function drawArrows(c, scene, data) {
     groups[stand].push(at);
   }
   const inView = groups.reduce((sum, group) => sum + group.length, 0);
-  const heads = inView < 900;
+  const heads = inView < 400;
   const faint = some ? 0.2 : Math.min(0.8, Math.max(0.16, 260 / Math.max(1, inView)));
   const none = !scene.selection;
-  drawGroup(c, groups[OUT], p.message, none ? faint : faint * 0.22, 1, heads && none);
-  drawGroup(c, groups[PAST], none ? p.message : p.past, none ? faint : Math.min(0.9, faint * 1.5), 1.1, heads);
-  drawGroup(c, groups[FUTURE], p.future, Math.min(0.9, faint * 1.5), 1.1, heads);
+  // Lines of one pixel of the screen are drawn many times faster than any others.
+  const thin = inView > 400 ? 1 / scene.ratio : 1;
+  drawGroup(c, groups[OUT], p.message, none ? faint : faint * 0.22, thin, heads && none);
+  drawGroup(c, groups[PAST], none ? p.message : p.past, none ? faint : Math.min(0.9, faint * 1.5), thin, heads);
+  drawGroup(c, groups[FUTURE], p.future, Math.min(0.9, faint * 1.5), thin, heads);
   drawGroup(c, groups[CHOSEN], p.chosen, 1, 2.6, true);
   c.globalAlpha = 1;
   if (data.exact && inView <= 60) drawLabels(c, scene, data, groups);
