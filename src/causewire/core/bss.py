@@ -1,33 +1,34 @@
 """Causal broadcast with vector clocks (Birman, Schiper, Stephenson; Baldoni's Fig. 1).
 
-The plain way, and the measure of the others: every broadcast says exactly what
-it may depend on, so it is never held longer than causality asks.
+The plain protocol, and the reference for others: every broadcast says exactly what it may
+depend on, so it is never held longer than causality requires.
 
-**State.** V (`_v`), a count for each member: how many of its broadcasts have
-been delivered here; for oneself, how many have been sent. Every message is a
-broadcast, so the count of a process is the number (`mid`) of its last one.
+**State.** V (`_v`), a count for each member: how many of its broadcasts have been delivered
+here; for this process itself, how many it has sent. Every message is a broadcast, so the
+count of a process is the number (`mid`) of its last one.
 
-**Send** (lines S1-S3). The packet carries V_T, the value of V before the
-message is counted: all that was delivered at its sender, or sent by it, before.
-The sender's own entry of V_T is `mid - 1`, so the packet has `mid` in its place.
+**Send** (lines S1-S3). The packet carries V_T, the value of V before the message is
+counted: everything that was delivered at its sender, or sent by it, before. The sender's
+own entry of V_T is `mid - 1`, so the packet has `mid` in its place.
 
 **Deliver** (lines R1-R3). Message m of P_j is delivered at P_i when
 
     V_T(m)[j] = V_i[j]  and  V_T(m)[h] <= V_i[h] for every other h,
 
-then V_i[j] becomes `mid`. Fig. 1 has `<=` for j as well, which lets a duplicate
-through (ERRATA 7.6). With `=` it is known for what it is: its number is not
-above V_i[j]. State comes before the upcall (ERRATA 7.1).
+then V_i[j] becomes `mid`. Fig. 1 has `<=` for j as well, which accepts duplicates (ERRATA
+7.6). With `=` a duplicate is recognised: its number is not above V_i[j]. The state is
+updated before the upcall (ERRATA 7.1).
 
-    invariant   V_i[j] = x: the messages 1 to x of P_j, and nothing more of it,
-                are delivered here, and all that they depend on.
+    invariant   V_i[j] = x: the messages 1 to x of P_j, and no others of it, are
+                delivered here, and everything that they depend on.
 
-Cost: n integers per message; O(n) steps to send and to receive, and O(log b) for
-each thing that a message has to wait for (`held.py`).
+**Forgetting a member.** Nothing waits for its messages any more. Vectors keep their size.
 
-Channels may reorder and duplicate, not lose: nothing is ever sent again. Two
-processes that deliver all they are sent may still deliver concurrent messages
-in different orders.
+Cost: n integers per message; O(n) steps to send and to receive, and O(log b) for each
+message that has to be waited for (`held.py`).
+
+Channels may reorder and duplicate, but not lose: nothing is ever sent again. Two processes
+may deliver concurrent messages in different orders.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Bss(BroadcastEndpoint):
         super().__init__(me, group)
         self._i = self.index[me]
         self._v = [0] * len(self.group)
-        """V: the broadcasts of each member delivered here; for oneself, sent."""
+        """V: the broadcasts of each member delivered here; of this process, those sent."""
         self._held = HoldingBuffer()
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
@@ -111,9 +112,9 @@ class Bss(BroadcastEndpoint):
             self._deliver(name, mid, message[3])
 
     def _needs(self, j: int, message: Packet) -> list[tuple[str, int]]:
-        """The delivery condition (line R1): what V_T has that V lacks.
+        """Return the messages that V_T counts and V does not (the delivery condition, R1).
 
-        Of each process the last message is enough; it brings those before it.
+        The last message of each process is enough: those before it are delivered first.
         """
         past = message[2]
         vt = (*past[:j], message[1] - 1, *past[j:])
@@ -128,7 +129,7 @@ class Bss(BroadcastEndpoint):
         return ()
 
     def _known(self, source: str, j: int, message: Packet) -> bool:
-        """Whether this is a duplicate, once it is clear that it may be at all."""
+        """Check that a correct peer can have sent this; return whether it is a duplicate."""
         _, mid, past, _ = message
         if len(past) != len(self.group) - 1:
             raise RemoteProtocolError(f"{source!r} sent a vector for {len(past) + 1} members")

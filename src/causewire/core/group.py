@@ -1,7 +1,7 @@
-"""Common ground of the protocols that know their members beforehand.
+"""What protocols have in common that know their members beforehand.
 
-Matrix and vector clocks need an index for each process; a broadcast needs to
-know who "all" are. Such endpoints are made with `group=`, the same for all.
+Matrix and vector clocks need an index for each process, and a broadcast needs to know who
+the members are. Such endpoints are created with `group=`, the same at all processes.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class GroupEndpoint(Endpoint):
             raise LocalProtocolError(f"{me!r} is not a member of the group {list(self.group)}")
 
     def _member(self, source: str) -> int:
-        """The index of the process that a packet claims to come from."""
+        """Return the index of the process that a packet claims to come from."""
         k = self.index.get(source)
         if k is None or source == self.me:
-            raise RemoteProtocolError(f"a packet from {source!r}, which is no other member")
+            raise RemoteProtocolError(f"a packet from {source!r}, which is not another member")
         return k
 
     def _members(self, to: str | Collection[str]) -> tuple[str, ...]:
-        """Checked destinations, all members of the group."""
+        """Check destinations and return them, all members of the group."""
         names = destinations(to)
         strangers = [name for name in names if name not in self.index]
         if strangers:
@@ -68,7 +68,7 @@ class BroadcastEndpoint(GroupEndpoint):
         """All other members that were not forgotten."""
 
     def _everybody(self, to: str | Collection[str]) -> bool:
-        """Check that `to` is everybody; returns whether it includes oneself."""
+        """Check that `to` is everybody; return whether it includes this process."""
         names = self._members(to)
         to_self = self.me in names
         if len(names) - to_self != len(self.others):

@@ -1,33 +1,31 @@
 """Kshemkalyani and Singhal's optimal causal ordering (KS).
 
-**What it guarantees.** Causal delivery of unicasts and multicasts, between
-processes that need not know of each other beforehand, over a reliable network
-that may delay and reorder at will and may duplicate. Nothing waits longer than
-causality demands, and among the protocols of which that holds it carries and
-keeps the least: no redundant information (Definition 5). That is counted in
-facts, as follows; the encoding has a price of its own (see below).
+**What it guarantees.** Causal delivery of unicasts and multicasts, between processes that
+need not know each other beforehand, over a reliable network that may delay, reorder and
+duplicate. Nothing waits longer than causality requires, and among the protocols for which
+that holds, it carries and keeps the least: no redundant information (Definition 5). This
+counts facts, as defined below; the encoding has a price of its own.
 
-**Facts and where they end.** The unit of information is the fact "d is a
-destination of M(i,a)", where a is the sender's clock: here the `mid`, so (i,a)
-names the message. It is what makes a later message to d wait for M(i,a). It has
-to travel along every causal path from the send of M(i,a) up to, and only up to,
-the first event at which one of these is known (Propagation Constraints, 3.4):
+**Facts and where they end.** The unit of information is the fact "d is a destination of
+M(i,a)", where a is the sender's clock: here the `mid`, so (i,a) names the message. It makes
+a later message to d wait for M(i,a). It has to travel along every causal path from the send
+of M(i,a) up to, and only up to, the first event at which one of these is known (Propagation
+Constraints, 3.4):
 
     PC1   M(i,a) has been delivered to d;
     PC2   another message was sent to d after M(i,a), causally. Whoever waits for
-          that one waits for M(i,a) as well, since that one does. The send that
-          brings PC2 about passes the fact on to d, for the last time.
+          that one waits for M(i,a) as well, because that one does. The send that
+          causes PC2 passes the fact on to d, for the last time.
 
-**Explicit and implicit (4.2).** LOG has entries (i, a, Dests): the facts about
-M(i,a) to which neither applies as far as is known here. That a destination is
-*absent* from an entry says that PC1 or PC2 applies to it. An entry with no
-destinations left is left out if there is a later one of the same sender; so an
-entry that is absent while a later one of its sender is there says "none left".
-The newest entry of each sender stays even if it is empty: it tells up to where
-that reading goes. This is how the end of a fact spreads without being told, and
-dropping those last empty entries, or misreading them, is safe but makes facts
-outlive their end (ERRATA 7.5). They take space themselves, though: where nearly
-all is multicast widely, packets without them can be a little smaller, for all
+**Explicit and implicit (4.2).** LOG has entries (i, a, Dests): the facts about M(i,a) to
+which neither applies as far as is known here. If a destination is *absent* from an entry,
+PC1 or PC2 applies to it. An entry with no destinations left is omitted if there is a later
+one of the same sender; so an entry that is absent while a later one of its sender is present
+means that no destinations are left. The newest entry of each sender stays even if it is
+empty: it says up to which message that reading holds. This is how the end of a fact spreads
+without being sent. Dropping those last empty entries, or misreading them, is safe but makes
+facts outlive their end (ERRATA 7.5). They take space themselves, though: where nearly
+everything is multicast widely, packets without them can be a little smaller, in spite of
 the redundant facts in them.
 
     invariant   LOG holds exactly the facts about my causal past to which neither
@@ -38,52 +36,54 @@ the redundant facts in them.
 **The procedures (4.3)** and where they are:
 
     SND(1)      `send`
-    SND(2-5)    `_post`. What the destinations get and what stays here is
-                computed together (third note of 4.5); a unicast takes LOG along.
+    SND(2-5)    `_post`. What is sent to the destinations and what stays here is
+                computed together (third note of 4.5); a unicast carries LOG as it is.
     RCV(1)      `_needs`, the Delivery Condition
     RCV(2)      `_settle`, once `_absorb` is done
     RCV(3-5)    `_absorb`, with `_without`, `_merged` and `_purged`
 
 **Departures from the paper.**
 
-*   RCV(3-5) come before the delivery, so that what the application sends from
-    inside it depends on it (ERRATA 7.1).
-*   RCV(4), first test, is `t < t' and l(s,t) not in LOG` (ERRATA 7.5), which its
-    comment and the running example ask for.
-*   LOG starts empty, not with (i, 0, {}) for all i: absent means clock 0, so
-    nobody has to know who there is (ERRATA 7.4).
-*   *Channels need not be FIFO* (ERRATA 7.3), nor does it take the numbers per
-    channel of section 7.1: the entries of O_M about the message's own sender are
-    waited for like any others, and they order the channel. For the same reason
-    they must not be skipped on FIFO channels: arrival is not delivery.
-*   A copy to oneself is delivered inside `send`. PC1 applies to it from the
-    start, so Dests never has the sender.
+*   RCV(3-5) come before the delivery, so that what the application sends from inside it
+    depends on it (ERRATA 7.1).
+*   RCV(4), first test, is `t < t' and l(s,t) not in LOG` (ERRATA 7.5), as its comment and
+    the running example require.
+*   LOG starts empty, not with (i, 0, {}) for all i: absent means clock 0, so nobody has to
+    know who the members are (ERRATA 7.4).
+*   *Channels need not be FIFO* (ERRATA 7.3), and the numbers per channel of section 7.1 are
+    not needed: the entries of O_M about the message's own sender are waited for like any
+    others, and they order the channel. For the same reason they must not be skipped on FIFO
+    channels: arrival is not delivery.
+*   A copy to the sender itself is delivered inside `send`. PC1 applies to it from the start,
+    so Dests never contains the sender.
 *   *Duplicates* are recognised, by SR or in the receive buffer, and dropped.
-*   The lookahead of the second note of 4.5 (run RCV(4-5) on a message that cannot
-    be delivered yet) is left out, because it violates causal order: O_M has been
-    rid of the facts that the message itself takes over by PC2, and it is RCV(3)
-    that enters the message. Without it, a process forgets those facts and does
-    not learn of their successor; its next message to d overtakes M(i,a).
+*   The lookahead of the second note of 4.5 (run RCV(4-5) on a message that cannot be
+    delivered yet) is left out, because it violates causal order: O_M no longer has the facts
+    that the message itself takes over by PC2, and RCV(3) is what enters the message. Without
+    RCV(3), a process forgets those facts and does not learn of their successor; its next
+    message to d overtakes M(i,a).
 
 **Options.** All members of a system use the same ones.
 
-    hardware_multicast   (4.5) One packet for all destinations, with LOG whole.
+    hardware_multicast   (4.5) One packet for all destinations, with the whole LOG.
                          What SND(2) would have left out is left out on arrival:
-                         RCV(3) takes away all of Dests instead of the receiver
-                         alone. That changes nothing in a packet from which the
-                         sender has left it out before, so RCV(3) always does it.
-    complement           (6.2) A set of destinations travels as what is missing
-                         from it, if that is smaller. Relative to everybody but
-                         the sender, so a broadcast's set costs nothing. Needs
-                         `group`. (The paper's bound of n/2 identifiers holds for
-                         each entry, not for all entries of a sender together.)
-    broadcast            (7.1) All messages go to everybody, so Dests is not
-                         written down at all: it is empty everywhere, every entry
-                         of O_M concerns every receiver, one entry per sender is
-                         left, and LOG is a vector clock. Needs `group`.
+                         RCV(3) removes all of Dests instead of the receiver alone.
+                         That changes nothing in a packet from which the sender has
+                         removed it before, so RCV(3) always does it.
+    complement           (6.2) A set of destinations travels as what is missing from it,
+                         if that is smaller. It is relative to everybody but the sender,
+                         so the set of a broadcast costs nothing. Needs `group`. (The
+                         paper's bound of n/2 identifiers holds for each entry, not for
+                         all entries of a sender together.)
+    broadcast            (7.1) All messages go to everybody, so Dests is not written
+                         down at all: it is empty everywhere, every entry of O_M concerns
+                         every receiver, one entry per sender is left, and LOG is a
+                         vector clock. Needs `group`.
 
-Cost: up to O(n*n) per message and process, but usually much less, and never
-less than one entry for each process heard of.
+**Forgetting a member** is refused, except with `broadcast`: see `_forget`.
+
+Cost: up to O(n*n) per message and process, but usually much less, and never less than one
+entry for each known process.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ NOBODY: Dests = frozenset()
 
 
 def _check_dests(dests: object) -> Dests:
-    """The names in a set of destinations, written either way."""
+    """Check a set of destinations, written either way, and return the names in it."""
     names = dests.names if type(dests) is AllBut else dests
     if type(names) is not frozenset or not all(isinstance(d, str) and d for d in names):
         raise RemoteProtocolError(f"destinations must be a frozenset of names, not {dests!r}")
@@ -133,7 +133,7 @@ def _check_dests(dests: object) -> Dests:
 
 
 def _check_row(origin: object, row: object) -> None:
-    """Refuse a row that breaks the order of clocks, Lemma 1 or Lemma 7."""
+    """Check the order of clocks in a row, Lemma 1 and Lemma 7."""
     if not isinstance(origin, str) or not origin or type(row) is not tuple or not row:
         raise RemoteProtocolError(f"a log must have rows of entries, not {row!r} for {origin!r}")
     last = 0
@@ -149,12 +149,14 @@ def _check_row(origin: object, row: object) -> None:
                 raise RemoteProtocolError(f"no log of a correct process has the row {row!r}")
             seen |= names
         if origin in names:
-            raise RemoteProtocolError(f"{origin!r} is no destination of its own message {clock}")
+            raise RemoteProtocolError(
+                f"{origin!r} cannot be a destination of its own message {clock}"
+            )
         last = clock
 
 
 class KsMessage(Packet):
-    """Message `mid` to `dests`, with what its sender tells of its LOG (O_M)."""
+    """Message `mid` to `dests`, with what its sender passes on of its LOG (O_M)."""
 
     __slots__ = ()
     kind = "msg"
@@ -182,13 +184,13 @@ class KsMessage(Packet):
 
 
 def _shorter(everybody: Dests, dests: Dests) -> Dests | AllBut:
-    """A set of destinations as it travels with `complement`."""
+    """Return a set of destinations as it travels with `complement`."""
     missing = everybody - dests
     return AllBut(missing) if len(missing) < len(dests) else dests
 
 
 def _written_out(everybody: Dests, dests: Dests | AllBut) -> Dests:
-    """A set of destinations that came in, whichever way it was written."""
+    """Return a set of destinations that was received, whichever way it was written."""
     if not isinstance(dests, AllBut):
         return dests
     if not dests.names <= everybody:
@@ -197,12 +199,12 @@ def _written_out(everybody: Dests, dests: Dests | AllBut) -> Dests:
 
 
 def _purged(row: Row) -> Row:
-    """PURGE_NULL_ENTRIES: of the empty entries only the newest tells anything."""
+    """PURGE_NULL_ENTRIES: of the empty entries, only the newest carries information."""
     return (*(entry for entry in row[:-1] if entry[1]), row[-1])
 
 
 def _without(row: Row, dests: Dests) -> Row:
-    """A row less the facts about `dests`, which a message to them takes over."""
+    """Return a row without the facts about `dests`, which a message to them takes over."""
     for _, remaining in row:
         if not dests.isdisjoint(remaining):
             return _purged(tuple((clock, remaining - dests) for clock, remaining in row))
@@ -210,7 +212,7 @@ def _without(row: Row, dests: Dests) -> Row:
 
 
 def _merged(mine: Row, theirs: Row) -> Row:
-    """RCV(4-5) for one sender: only what neither side knows to have ended."""
+    """RCV(4-5) for one sender: the facts that neither side knows to have ended."""
     if mine == theirs:
         return mine
     mine_up_to, theirs_up_to = mine[-1][0], theirs[-1][0]
@@ -252,7 +254,7 @@ class Ks(Endpoint):
         self._complement = complement
         self._broadcast = broadcast
         self._members: Dests | None = None
-        """Everybody, if an option needs to know; otherwise `group` is ignored."""
+        """All members, if an option needs to know them; otherwise `group` is ignored."""
         if complement or broadcast:
             if group is None:
                 raise LocalProtocolError("complement and broadcast need group=, all members")
@@ -267,7 +269,7 @@ class Ks(Endpoint):
 
     @property
     def log(self) -> Log:
-        """LOG as the paper has it: by sender, entries (clock, Dests)."""
+        """LOG as in the paper: for each sender, entries (clock, Dests)."""
         return tuple(sorted(self._log.items()))
 
     # -- SND ------------------------------------------------------------------
@@ -338,7 +340,7 @@ class Ks(Endpoint):
             self._deliver(name, ready[1], ready[4])
 
     def _decoded(self, source: str, packet: Packet) -> Packet:
-        """The packet with all sets written out, none by its complement."""
+        """Return the packet with all sets written out, none by its complement."""
         _, mid, dests, log, payload = packet
         sets = [dests, *(d for _, row in log for _, d in row)]
         if AllBut not in map(type, sets):
@@ -353,7 +355,7 @@ class Ks(Endpoint):
         return KsMessage(mid, _written_out(everybody - {source}, dests), written_out, payload)
 
     def _check(self, source: str, message: Packet) -> None:
-        """Refuse what no correct process could have sent here."""
+        """Raise RemoteProtocolError if no correct process could have sent this here."""
         _, mid, dests, log, _ = message
         if self._broadcast:
             addressed = not dests and not any(d for _, row in log for _, d in row)
@@ -374,12 +376,12 @@ class Ks(Endpoint):
                 raise RemoteProtocolError(f"{source!r} names {sorted(named - self._members)}")
 
     def _newest(self, origin: str) -> int:
-        """TS(origin, LOG): its last message to somebody else that I know of."""
+        """TS(origin, LOG): the last message of `origin` to others that is known here."""
         row = self._log.get(origin)
         return row[-1][0] if row else 0
 
     def _is_known(self, source: str, message: Packet) -> bool:
-        """Whether this is a duplicate of what is delivered or held."""
+        """Return whether this is a duplicate of what is delivered or held."""
         mid = message[1]
         if mid <= self._delivered.get(source, 0):
             return True
@@ -392,7 +394,7 @@ class Ks(Endpoint):
         return held is not None
 
     def _needs(self, message: Packet) -> list[Need]:
-        """RCV(1), the Delivery Condition: what was sent here and is missing."""
+        """RCV(1), the Delivery Condition: return what was sent here and is missing."""
         me = self.me
         everybody = self._broadcast
         delivered = self._delivered
@@ -405,7 +407,7 @@ class Ks(Endpoint):
         ]
 
     def _absorb(self, source: str, message: Packet) -> None:
-        """RCV(2-5) for a message that may be delivered, but for the delivery."""
+        """RCV(2-5), without the delivery, for a message that may be delivered."""
         _, mid, dests, log, _ = message
         self._delivered[source] = mid
         gone = self._forgotten
@@ -442,7 +444,8 @@ class Ks(Endpoint):
         return len(self._held)
 
     def footprint(self) -> Footprint:
-        """LOG, SR, the clock and what is held; a message to one destination."""
+        """Return the space of LOG, SR, the clock and what is held; a message has one
+        destination."""
         somebody = min((self._members or NOBODY) - {self.me}, default=self.me)
         dests = NOBODY if self._broadcast else frozenset({somebody})
         message = self._message(self._mid + 1, dests, self.log, None)

@@ -1,50 +1,50 @@
 """Causal broadcast with one Lamport clock (Newtop; Almeida, section 3.1).
 
-One integer per message, paid for with time: a message cannot say what it
-depends on, so it waits until nothing that it could depend on can still come.
+One integer per message, at the price of time: a message cannot say what it depends on, so
+it waits until nothing that it could depend on can still arrive.
 
-**State.** V (`_v`), for each member the clock of the last thing heard from it;
-one's own entry is one's Lamport clock (ERRATA 7.7).
+**State.** V (`_v`): for each member, the clock of the last packet from it; the own entry is
+the Lamport clock of this process (ERRATA 7.7).
 
-**Send.** The clock goes up by one and the message carries it.
+**Send.** The clock goes up by one, and the message carries it.
 
-**Receive.** The message is kept, its clock is noted as the last from its sender,
-and the own clock catches up with it if it lags. The clocks of one sender only
-rise, and channels are FIFO, so all that is yet to come from P_h has a clock
-above V[h].
+**Receive.** The message is kept, its clock is noted as the last from its sender, and the
+own clock is raised to it if it is lower. The clocks of one sender only rise, and channels
+are FIFO, so everything that is yet to arrive from P_h has a clock above V[h].
 
-**Deliver.** Messages with a clock up to min(V), in the order of (clock, name).
-What happened before m has a smaller clock than m; being at most min(V), it has
-arrived, and goes first.
+**Deliver.** Messages with a clock up to min(V), in the order of (clock, name). Whatever
+happened before m has a smaller clock than m. It is at most min(V), so it has arrived, and
+goes first.
 
     invariant   everything with a clock up to min(V) has been delivered here;
                 V[me] >= V[h] for every h.
 
-**Null messages.** m waits for word from everybody, so one idle process would
-hold it back for ever (ERRATA 7.7). Such a process sends a `Null`, which is its
-clock and nothing else. A null does not advance the clock of its sender, since
-"nothing of mine with a clock up to this is yet to come" is true already. Hence
-clocks count messages alone, `told` (the clock of the last message or null sent
-from here) lags behind the clock only if something arrived that was beyond it,
-and each such arrival is worth at most one null: when the messages stop, the
-nulls stop.
+**Null messages.** m waits for a packet from everybody, so one idle process would hold it
+back for ever (ERRATA 7.7). Such a process sends a `Null`, which contains only its clock. A
+null does not advance the clock of its sender, because "nothing with a clock up to this is
+yet to come from here" is true already. Hence clocks count messages alone; `told` (the clock
+of the last message or null sent from here) is behind the clock only if something with a
+higher clock arrived; and each such arrival leads to at most one null. When the messages
+stop, the nulls stop.
 
-There is no clock on the wall here, and "idle for some time" is for the driver to
-decide: `retransmit`, its periodic block, sends the null if one is due. Once all
-packets have arrived, one such round at every process delivers everything. With
-`eager_nulls` the null leaves with the handling of the packet that made it due,
-unless a reaction to a delivery has said as much: latency is then two hops
-whatever the driver does, at up to n - 1 packets per process for each broadcast.
+The endpoint has no clock on the wall, so the driver decides what "idle for some time"
+means: `retransmit`, its periodic block, sends the null if one is needed. Once all packets
+have arrived, one such round at every process delivers everything. With `eager_nulls` the
+null leaves with the handling of the packet that made it necessary, unless a reaction to a
+delivery has carried the same clock. Latency is then two hops whatever the driver does, at
+up to n - 1 packets per process for each broadcast.
 
-**Order.** Messages of others are delivered everywhere in the same order, but a
-copy to oneself is delivered inside `send`, as in every protocol here, not when
-its turn comes. That is causal (all that it depends on is delivered here or sent
-from here); the order is total only among messages that neither of the two
-processes compared has sent itself.
+**Order.** Messages of others are delivered everywhere in the same order, but a copy to the
+sender itself is delivered inside `send`, as in every protocol here, and not when its turn
+comes. That is causal (everything that it depends on is delivered here or sent from here).
+The order is total only among messages that neither of the two processes compared has sent.
 
-Numbers need not travel: on a FIFO channel the x-th message of a process that
-broadcasts only is its message x. Anything but a rise of the sender's clock is an
-error: channels must not lose, duplicate or reorder (ERRATA 7.7).
+Numbers need not travel: on a FIFO channel, the x-th message of a process that only
+broadcasts is its message x. Anything but a rise of the sender's clock is an error: channels
+must not lose, duplicate or reorder (ERRATA 7.7).
+
+**Forgetting a member.** Its clock counts as having passed everything, so nobody waits for a
+packet from it.
 
 Cost: one integer per packet, O(1) steps to send, O(n + log b) to receive.
 """
@@ -104,9 +104,9 @@ class Newtop(BroadcastEndpoint):
         self._eager = eager_nulls
         self._i = self.index[me]
         self._v = [0] * len(self.group)
-        """V: the last clock heard from each member; for oneself, the clock."""
+        """V: the last clock from each member; the own entry is the clock of this process."""
         self._told = 0
-        """The last clock that everybody was told from here."""
+        """The last clock that was sent from here to everybody."""
         self._counts = [0] * len(self.group)
         """How many messages of each other member have arrived."""
         self._held: list[tuple[int, int, int, Any]] = []
@@ -166,7 +166,7 @@ class Newtop(BroadcastEndpoint):
         return ()
 
     def retransmit(self) -> None:
-        """Idle for a while: tell the others how far the clock has come, if they may not know."""
+        """Send the clock to the others, if they may not know how far it has come."""
         self._say_null()
 
     def _say_null(self) -> None:
@@ -195,13 +195,13 @@ class Newtop(BroadcastEndpoint):
 
     @property
     def idle(self) -> bool:
-        """Not while others may wait for a null from here."""
+        """Whether nothing is left to do, and nobody can be waiting for a null from here."""
         return self._told == self._v[self._i] and super().idle
 
     def footprint(self) -> Footprint:
-        """V, the counts (with one's own number among them) and `told`.
+        """Return the space for V, the counts (one's own number among them) and `told`.
 
-        A message that is held costs its clock, its number and its sender.
+        A message that is held takes its clock, its number and its sender.
         """
         state = 2 * len(self.group) + 1 + 3 * len(self._held)
         return Footprint(state, {"msg": NewtopMessage.integers, "null": Null.integers})

@@ -1,78 +1,80 @@
 """Causal broadcast on positive acknowledgements, vector time modulo k (Baldoni).
 
-The vector clocks of `bss` with small numbers. A process that waits for
-acknowledgements before it goes on cannot get far ahead of anybody, so the
-entries of two vectors that are ever compared differ by little, and it is enough
-to send them modulo some small k.
+The vector clocks of `bss` with small numbers. A process that waits for acknowledgements
+before it continues cannot get far ahead of the others, so the entries of two vectors that
+are ever compared differ by little, and it is enough to send them modulo some small k: n
+entries of ceil(log2 k) bits.
 
-**Sending** (Fig. 7, lines S1-S6). Of the broadcasts of one process at most ct
-(its credit) are not fully acknowledged; the next one waits until another is:
+**Sending** (Fig. 7, lines S1-S6). At most ct broadcasts of one process (its credit) are not
+fully acknowledged; the next one waits until another is:
 
     Pak         ct = 1, stop and wait (section 4, condition SC_1)
     PakCredit   every broadcast is acknowledged (section 5.1, SC_ct)
     PakNak      every ct-th is, and the next waits for that (section 5.2)
 
-The three differ in `step` alone: each step-th broadcast is acknowledged, step
-being 1, 1 and ct. A released broadcast carries V_T, the value of V before it is
-counted, modulo k. V[me] is counted up right after the send, not on the last ack
-(line S5): both work (ERRATA 8), and this way V[me] numbers the broadcasts.
+The three differ only in `step`: every step-th broadcast is acknowledged, where step is 1, 1
+and ct. A released broadcast carries V_T, the value of V before it is counted, modulo k.
+V[me] is counted up right after the send, not on the last ack (line S5). Both work (ERRATA
+8), and this way V[me] numbers the broadcasts.
 
 **Delivering** (lines R1-R4). Message m of P_j is delivered at P_i when
 
     (V_i[h] - V_T(m)[h]) mod k <= ct    for every h;
 
-then V_i[j] goes up by one, an ack leaves for P_j if m asks for one, and only
-then the application gets m (ERRATA 7.1).
+then V_i[j] goes up by one, an ack leaves for P_j if m asks for one, and only then the
+application gets m (ERRATA 7.1).
 
-**The causal window.** For every m of P_j that was released and is not delivered
-at P_i, at any time and for every h:
+**The causal window.** For every m of P_j that was released and is not delivered at P_i, at
+any time and for every h:
 
     -ct <= V_i[h] - V_T(m)[h] <= ct
 
-*From below* (Theorem 4.2; Figs. 8a and 9 for ct > 1): message x of P_h is
-released when x - ct or a later one is fully acknowledged, hence delivered at
-P_i. So nobody has delivered more than ct messages of P_h that P_i has not. *From
-above* (Theorem 4.4, Lemma 4.3; Fig. 8b): suppose P_i has delivered a message x of
-P_h, x > V_T(m)[h] + ct. Between V_T(m)[h] and x there is one that was fully
-acknowledged before x was released, so P_j acknowledged it, and after it released
-m, for m does not know it. That ack followed m on the channel to P_h; so P_h
-delivered m, then took the ack, then released x. Thus m is in the past of x, and
-P_i, which has x, must have m. Hence k = 2ct + 1 tells the values of the window
-apart, and a smaller k does not (ERRATA 8.1). Of P_i's own entry the difference
-is never below 0, of P_j's never above 0 nor below 1 - ct.
+*From below* (Theorem 4.2; Figs. 8a and 9 for ct > 1): message x of P_h is released when
+x - ct or a later one is fully acknowledged, hence delivered at P_i. So nobody has delivered
+more than ct messages of P_h that P_i has not. *From above* (Theorem 4.4, Lemma 4.3; Fig.
+8b): suppose P_i has delivered a message x of P_h, x > V_T(m)[h] + ct. Between V_T(m)[h] and
+x there is one that was fully acknowledged before x was released, so P_j acknowledged it,
+after it released m, because m does not know it. That ack followed m on the channel to P_h;
+so P_h delivered m, then took the ack, then released x. Thus m is in the past of x, and P_i,
+which has x, must have m. Hence k = 2ct + 1 distinguishes the values of the window, and a
+smaller k does not (ERRATA 8.1). For P_i's own entry the difference is never below 0, for
+P_j's never above 0 nor below 1 - ct.
 
-"Delivered m, then took the ack" is a rule here: **an ack waits for all messages
-that its sender released before it**. Without discarding (next paragraph) this
-costs nothing: a missing predecessor y of m, of P_g say, does not know the message
-that is acked either, so P_g's ack for it is behind y, and the set of acks cannot
-be complete before y and m are delivered. That is why taking such acks at once is
-as good (ERRATA 8.2).
+"Delivered m, then took the ack" is a rule here: **an ack waits for all messages that its
+sender released before it**. Without discarding (next paragraph) this costs nothing. A
+missing predecessor y of m, of P_g for example, does not know the message that is acked
+either, so P_g's ack for it is behind y, and the set of acks cannot be complete before y and
+m are delivered. That is why taking such acks at once works equally well (ERRATA 8.2).
 
-**Receiver's credit** (section 5.1, remark on memory). Up to ct messages of every
-other process may be held at a receiver. With wr < ct it stores only the next wr of
-each, and discards the rest without an ack; `retransmit`, the sender's timer, sends
-again what is not acknowledged, and duplicates are dropped. The paper leaves out
-that the proof above now fails: m may have reached P_h and been discarded there
-while the ack behind it is taken, and the window is exceeded. The rule for acks
-repairs it. A copy sent again is recognised: it entered the channel when its sender
-had released less than ct messages after it, so it is at most ct behind.
+**Receiver's credit** (section 5.1, remark on memory). Up to ct messages of every other
+process may be held at a receiver. With wr < ct it stores only the next wr of each, and
+discards the rest without an ack. `retransmit`, the sender's timer, sends again what is not
+acknowledged, and duplicates are dropped. The paper does not mention that the proof above
+then fails: m may have reached P_h and been discarded there while the ack behind it is taken,
+and the window is exceeded. The rule for acks repairs it. A copy that is sent again is
+recognised: it entered the channel when its sender had released less than ct messages after
+it, so it is at most ct behind.
 
-**Departures from the paper.** `send` never blocks. A broadcast that may not leave
-yet is kept, in order, and V_T is that of its release (line S2 comes after the wait
-of S1). It then depends on what was delivered meanwhile as well, which is causally
-safe, and the window needs it. An ack has the number of its message, modulo k
-(ERRATA 8.3: anonymous acks, matched carelessly, are fatal). Which broadcasts of
-PAK-NAK are acknowledged is decided by a plain counter, not by V[me] modulo k
-(ERRATA 8.4).
+**Departures from the paper.** `send` never blocks. A broadcast that may not leave yet is
+kept, in order, and V_T is that of its release (line S2 comes after the wait of S1). It then
+depends on what was delivered meanwhile as well, which is causally safe, and the window
+requires it. An ack has the number of its message, modulo k (ERRATA 8.3: anonymous acks are
+fatal if they are matched carelessly). A plain counter decides which broadcasts of PAK-NAK
+are acknowledged, not V[me] modulo k (ERRATA 8.4). Which messages a broadcast waits for is
+determined once, when it arrives, and not again at every delivery.
 
-Numbers (`mid`) do not travel: the x-th broadcast on a FIFO channel is the x-th its
-sender released, which is the x-th it sent. Counts are kept in full to number
-deliveries; whatever is decided about a packet looks at them modulo k. All members
-must be given the same ct, k and wr. Channels must be reliable and FIFO
-(ERRATA 8.2); what shows that they are not is an error.
+Numbers (`mid`) do not travel: the x-th broadcast on a FIFO channel is the x-th that its
+sender released, and that is the x-th it sent. Counts are kept in full to number deliveries;
+every decision about a packet uses them modulo k. All members must be given the same ct, k
+and wr. Channels must be reliable and FIFO (ERRATA 8.2); if a packet shows that they are
+not, that is an error.
 
-Cost: n integers below k per message, one per ack, n - 1 acks for every step-th
-broadcast. Throughput is bounded by ct broadcasts per round trip to the slowest.
+**Forgetting a member.** Its acks are not waited for, nor its messages, and its entry in
+vectors is ignored: members may have delivered different numbers of its messages.
+
+Cost: n integers below k per message, one per ack, n - 1 acks for every step-th broadcast;
+O(n) steps to send and to receive, and O(log b) for each message that has to be waited for.
+Throughput is at most ct broadcasts per round trip to the slowest member.
 """
 
 from __future__ import annotations
@@ -141,7 +143,7 @@ class PakCredit(BroadcastEndpoint):
         self._step = 1
         self._i = self.index[me]
         self._v = [0] * len(self.group)
-        """V: the broadcasts of each member delivered here; for oneself, released."""
+        """V: the broadcasts of each member delivered here; of this process, those released."""
         # As a sender.
         self._buffer: deque[Any] = deque()
         """Payloads that are not released yet; their numbers follow V[me]."""
@@ -150,7 +152,7 @@ class PakCredit(BroadcastEndpoint):
         self._full = 0
         """The last that all have acknowledged: the least of `_acked`."""
         self._laggards = len(self.others)
-        """How many have acknowledged no more than that."""
+        """How many members have acknowledged no more than that."""
         self._flight: deque[Packet] = deque()
         """With a receiver's credit, what is released and above `_full`."""
         # As a receiver.
@@ -172,17 +174,17 @@ class PakCredit(BroadcastEndpoint):
 
     @property
     def _least_k(self) -> int:
-        """The size of a causal window, whose values k has to tell apart."""
+        """The size of a causal window, whose values k has to distinguish."""
         return 2 * self.ct + 1
 
     # -- the two rules that make up the send condition ------------------------
 
     def _asks(self, number: int) -> int:
-        """The last broadcast up to this one that is to be acknowledged."""
+        """Return the last broadcast up to this one that is to be acknowledged."""
         return number // self._step * self._step
 
     def _gate(self, number: int) -> int:
-        """The broadcast that must be fully acknowledged before this one leaves."""
+        """Return the broadcast that must be fully acknowledged before this one leaves."""
         return self._asks(number - 1 - (self.ct - self._step))
 
     # -- sending --------------------------------------------------------------
@@ -197,7 +199,7 @@ class PakCredit(BroadcastEndpoint):
         return mid
 
     def _release(self) -> None:
-        """Let go what the credit allows (lines S1-S3)."""
+        """Release what the credit allows (lines S1-S3)."""
         v = self._v
         i = self._i
         while self._buffer and self._gate(v[i] + 1) <= self._full:
@@ -211,7 +213,7 @@ class PakCredit(BroadcastEndpoint):
                 self._full = self._asks(v[i])
 
     def _acknowledge(self, j: int, number: int) -> None:
-        """An ack of P_j takes effect (lines S4-S6)."""
+        """Apply an ack of P_j (lines S4-S6)."""
         self._laggards -= self._acked[j] == self._full
         self._acked[j] = number
         if not self._laggards:
@@ -265,7 +267,7 @@ class PakCredit(BroadcastEndpoint):
         self._take_ack(j, number)
 
     def _take_ack(self, j: int, number: int) -> None:
-        """An ack takes effect once all that P_j released before it is delivered."""
+        """Apply an ack, once everything that P_j released before it is delivered."""
         if self._v[j] < self._seen[j]:
             self._late.setdefault(j, deque()).append((self._seen[j], number))
         else:
@@ -282,9 +284,9 @@ class PakCredit(BroadcastEndpoint):
             self._settle()
 
     def _number(self, j: int, message: Packet) -> int | None:
-        """The number of a message that is to be dealt with; None for a known one.
+        """Return the number of a new message, or None if it is known already.
 
-        What no correct peer could have sent ends here.
+        Raises RemoteProtocolError if no correct peer could have sent it.
         """
         vt = message[1]
         if len(vt) != len(self._v) or max(vt) >= self.k:
@@ -311,7 +313,7 @@ class PakCredit(BroadcastEndpoint):
         return number if known is None else None
 
     def _in_window(self, vt: tuple[int, ...]) -> bool:
-        """Whether V_T is within ct of V, counts from 0, and knows no more of me than I do."""
+        """Return whether V_T is within ct of V, not negative, and right about this process."""
         ct = self.ct
         least = self.k - ct
         for h, (mine, theirs) in enumerate(zip(self._v, vt, strict=True)):
@@ -388,9 +390,9 @@ class PakCredit(BroadcastEndpoint):
         return len(self._buffer) * len(self.others) + len(self._held)
 
     def _waits_for_acks(self, gate: int) -> tuple[Wait, ...]:
-        """Why broadcast `gate` is not fully acknowledged.
+        """Return why broadcast `gate` is not fully acknowledged.
 
-        An ack that is here and waits counts as the message that it waits for.
+        An ack that has arrived and waits is reported as the message that it waits for.
         """
         waits = []
         for j, acked in self._acked.items():
@@ -403,7 +405,7 @@ class PakCredit(BroadcastEndpoint):
 
     @property
     def idle(self) -> bool:
-        """Not while an ack is missing."""
+        """Whether nothing is left to do, and no ack is missing."""
         return self._full == self._asks(self._v[self._i]) and super().idle
 
     @property
@@ -418,11 +420,10 @@ class PakCredit(BroadcastEndpoint):
         return packet.integers * self.entry_bits
 
     def footprint(self) -> Footprint:
-        """V and the own number; `acked` and `seen` for each other; `full` and `laggards`.
+        """Return the space: V, the own number, two numbers for each other member, two more.
 
-        A message that is held costs its vector and its number, one that is kept to be
-        sent again its vector, an ack that waits two numbers. Numbers that do not
-        travel are kept in full, to number deliveries.
+        A message that is held takes its vector and its number, one that is kept to be sent
+        again its vector, an ack that waits two numbers. Only vectors are modulo k.
         """
         n = len(self.group)
         late = sum(map(len, self._late.values()))

@@ -31,7 +31,7 @@ class PakMessage(Packet):
 
 
 class Ack(Packet):
-    """Your broadcast of this number, modulo k, has been delivered here."""
+    """Your broadcast with this number, modulo k, has been delivered here."""
 
     __slots__ = ()
     kind = "ack"

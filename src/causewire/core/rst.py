@@ -1,47 +1,49 @@
 """The matrix protocol of Raynal, Schiper and Toueg (RST).
 
-**What it guarantees.** Causal delivery of unicasts and multicasts within a fixed
-group, over a reliable network that may delay and reorder at will and may
-duplicate. Nothing waits at the sender, and nothing waits at the receiver longer
-than causality demands: it is latency-optimal. The price is a matrix in every
-message (Almeida, section 3.1; Kshemkalyani and Singhal, section 1).
+**What it guarantees.** Causal delivery of unicasts and multicasts within a fixed group,
+over a reliable network that may delay, reorder and duplicate. Nothing waits at the sender,
+and nothing waits at the receiver longer than causality requires: it is latency-optimal. The
+price is a matrix in every message (Almeida, section 3.1; Kshemkalyani and Singhal, section
+1).
 
-**How.** Every process keeps a matrix of what it knows to have been sent, and
-every message carries its sender's matrix as it was just before. Message m from
-k may be delivered at j when all that is in its causal past and went to j has
-been delivered there, which is to say: column j of m's matrix has nothing that j
-lacks. Then j takes over what m's sender knew, and counts m itself for *all* its
-destinations, so m carries those too (ERRATA 7.2). All this comes before the
-application sees m: what it sends in answer must carry m (ERRATA 7.1).
+**How it works.** Every process keeps a matrix of what it knows to have been sent, and every
+message carries its sender's matrix as it was just before. Message m from k may be delivered
+at j when everything that is in its causal past and was sent to j has been delivered there:
+that is, when column j of m's matrix has nothing that j lacks. Then j takes over what m's
+sender knew, and counts m itself for *all* its destinations, so m carries those too (ERRATA
+7.2). All this happens before the application sees m, because what it sends in answer must
+depend on m (ERRATA 7.1).
 
-**Message numbers, not counts.** The papers store in M[k][j] the number of
-messages from k to j in the causal past. Here it is the `mid` of the last one, 0
-if there is none. That is the same information: the messages from k to j are
-totally ordered by causality and every causal past has a prefix of them, so the
-last one tells how many. But it names the very message that is waited for, which
-makes `blocked` exact, and it makes two things fall out:
+**Message numbers, not counts.** The papers store in M[k][j] the number of messages from k
+to j in the causal past. Here it is the `mid` of the last one, or 0 if there is no such
+message. That is the same information: the messages from k to j are totally ordered by
+causality and every causal past contains a prefix of them, so the last one determines how
+many there are. But it names the message that is waited for, which makes `blocked` exact,
+and it has two consequences:
 
-*   *The vector of deliveries (DELIV) is column j of j's own matrix.* What is in
-    j's causal past and went to j has been delivered there, because the protocol
-    is causal, and what has been delivered is in the causal past.
+*   *The vector of deliveries (DELIV) is column j of j's own matrix.* What is in j's causal
+    past and was sent to j has been delivered there, because the protocol is causal, and
+    what has been delivered is in the causal past.
 
-*   *To merge two matrices, take the larger of each pair of rows, whole.* Row k
-    is a function of how many of k's sends are in the causal past: those are a
-    prefix, too. So all rows k in the system are ordered, entry by entry, and
-    hence as tuples: `max` finds the later one. Rows are never rebuilt but by
-    their owner's sends and by the receivers of these; all matrices share them.
-    Two rows k neither of which covers the other prove that somebody lies.
+*   *To merge two matrices, take the larger of each pair of rows, as a whole.* Row k is a
+    function of how many of k's sends are in the causal past, which are a prefix, too. So
+    all rows k in the system are ordered, entry by entry, and hence as tuples: `max` finds
+    the later one. Rows are only rebuilt by their owner's sends and by the receivers of
+    these; all matrices share them. If neither of two rows k covers the other, somebody lies.
 
     invariant   M[k][j] = the last message from k to j in my causal past, j != k;
                 M[k][me] = the last message from k that was delivered here;
                 M[k][k] = 0: a copy to oneself is delivered inside `send`, never
                 travels, and nothing has to wait for it.
 
-**Duplicates** are recognised, by M[k][me] or in the receive buffer, and dropped.
-Loss is fatal, as it is to any protocol without acknowledgements.
+**Duplicates** are recognised, by M[k][me] or in the receive buffer, and dropped. Loss is
+fatal, as in any protocol without acknowledgements.
 
-Cost: n*n + 1 integers and the destinations per message; O(n) steps to send (the
-matrix itself is shared, not copied), O(n*n) to receive, in n comparisons of rows.
+**Forgetting a member.** Nothing waits for its messages any more. The matrix keeps its size.
+It says for each living sender which messages must be delivered first, so nothing is lost.
+
+Cost: n*n + 1 integers and the destinations per message; O(n) steps to send (the matrix
+itself is shared, not copied), O(n*n) to receive, in n comparisons of rows.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ Matrix: TypeAlias = tuple[Row, ...]
 
 
 class RstMessage(Packet):
-    """Message `mid` to `dests`, and what its sender knew just before."""
+    """Message `mid` to `dests`, with the matrix of its sender just before it."""
 
     __slots__ = ()
     kind = "msg"
@@ -137,7 +139,7 @@ class Rst(GroupEndpoint):
             self._deliver(name, message[1], message[4])
 
     def _counted(self, matrix: Matrix, k: int, message: Packet) -> Matrix:
-        """The matrix after member k has sent `message`."""
+        """Return the matrix after member k has sent `message`."""
         _, mid, dests, *_ = message
         row = list(matrix[k])
         for name in dests:
@@ -145,7 +147,7 @@ class Rst(GroupEndpoint):
         return (*matrix[:k], tuple(row), *matrix[k + 1 :])
 
     def _needs(self, message: Packet) -> list[tuple[str, int]]:
-        """The delivery condition: what column `me` has that I lack."""
+        """Return what column `me` names and was not delivered (the delivery condition)."""
         me = self._my_index
         return [
             (name, theirs[me])
@@ -160,7 +162,7 @@ class Rst(GroupEndpoint):
         return ()
 
     def _known(self, source: str, k: int, message: Packet) -> bool:
-        """Whether this is a duplicate, once it is clear that it may be at all."""
+        """Check that a correct peer can have sent this; return whether it is a duplicate."""
         _, mid, dests, matrix, _ = message
         if self.me not in dests or source in dests or not self.index.keys() >= set(dests):
             raise RemoteProtocolError(f"{source!r} sent here a message to {list(dests)}")
@@ -194,7 +196,7 @@ class Rst(GroupEndpoint):
         return len(self._held)
 
     def footprint(self) -> Footprint:
-        """A message is counted as one to a single destination."""
+        """Return the space; a message is counted as one to a single destination."""
         square = len(self.group) ** 2
         return Footprint(1 + square + self._held.footprint(), {"msg": 1 + square + 1})
 

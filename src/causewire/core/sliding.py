@@ -1,25 +1,23 @@
 """Sliding windows: Almeida, section 5.3 and figure 3.
 
-Acks and permits come back roughly in the order in which they fell due, but not
-quite. What a protocol keeps for them is therefore a window onto an endless
-sequence: it grows at one end (`next`), shrinks at the other (`first`), and
-indexes are for ever: they do not shift when the window moves.
+Acks and permits come back roughly in the order in which they fell due, but not exactly.
+What a protocol keeps for them is therefore a window onto an endless sequence. It grows at
+one end (`next`) and shrinks at the other (`first`), and indexes are permanent: they do not
+shift when the window moves.
 
     SlidingArray        elements by index
     SlidingMap          keys, each with an index; removed in any order, and
                         `first` moves on to the oldest key that is left
-    IndexedSlidingMap   the same, and the key at an index can be asked for
+    IndexedSlidingMap   the same, and the key at an index can be looked up
 
 All operations take amortised constant time: `first` passes each index once.
 
-The paper builds them from a short array of pointers to chunks. In Python the
-window is best kept in a dict from index to element: look-ups and removals are
-then single operations of the interpreter, where arithmetic on an offset would
-be a function call written in Python. A dict into which keys go at one end and
-from which they vanish at the other is made anew, with room for those that are
-left, each time it has used up its table; so memory follows the window, and not
-its past. Only a dict that runs empty keeps its table; one that was large is
-thrown away then.
+The paper builds them from a short array of pointers to chunks. In Python the window is best
+kept in a dict from index to element: look-ups and removals are then single operations of
+the interpreter, while arithmetic on an offset would be a function call written in Python.
+A dict to which keys are added at one end and removed at the other is rebuilt, with room for
+the remaining keys, each time it has used up its table. So memory follows the window, not its
+past. Only a dict that becomes empty keeps its table, so a large one is replaced then.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ _LARGE = 256
 class SlidingArray(Generic[E]):
     """Elements at the indexes `first` to `next` - 1.
 
-    Where time matters a protocol uses the dict `at` itself, which has just these
-    keys: replaces an element by assigning to its index, and moves the window by
-    hand, by deletions from its front, which `slide` puts right.
+    Where time matters, a protocol uses the dict `at` itself, which has exactly these
+    keys. It replaces an element by assigning to its index, and moves the window by
+    deleting elements from its front, after which it calls `slide`.
     """
 
     __slots__ = ("_emptied", "at", "first", "next")
@@ -51,25 +49,33 @@ class SlidingArray(Generic[E]):
         self.first = self.next = self._emptied = first
 
     def add(self, element: E) -> int:
-        """Append; returns the index of the element."""
+        """Append an element and return its index."""
         k = self.next
         self.at[k] = element
         self.next = k + 1
         return k
 
     def peek(self) -> E:
-        """The oldest element; IndexError if there is none."""
+        """Return the oldest element.
+
+        Raises:
+            IndexError: There is no element.
+        """
         return self[self.first]
 
     def remove(self) -> E:
-        """Remove the oldest element and return it; IndexError if there is none."""
+        """Remove the oldest element and return it.
+
+        Raises:
+            IndexError: There is no element.
+        """
         element = self[self.first]
         del self.at[self.first]
         self.slide(self.first + 1)
         return element
 
     def slide(self, first: int) -> None:
-        """Elements before `first` have been deleted: the window starts there now."""
+        """Let the window start at `first`; the elements before it have been deleted."""
         self.first = first
         if first == self.next:
             if first - self._emptied > _LARGE:
@@ -89,6 +95,7 @@ class SlidingArray(Generic[E]):
 
     @property
     def size(self) -> int:
+        """The number of indexes in the window."""
         return self.next - self.first
 
     def __len__(self) -> int:
@@ -98,10 +105,11 @@ class SlidingArray(Generic[E]):
         return iter(self.at.values())
 
     def items(self) -> Iterator[tuple[int, E]]:
-        """Indexes and elements, oldest first."""
+        """Return an iterator over indexes and elements, the oldest first."""
         return iter(self.at.items())
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = type(self)(self.first)
         twin.at = self.at.copy()
         twin.next = self.next
@@ -173,6 +181,7 @@ class SlidingMap(Generic[K]):
         return len(self._index)
 
     def copy(self) -> Self:
+        """Return an independent copy."""
         twin = object.__new__(type(self))
         twin._index = self._index.copy()
         twin._keys = self._keys.copy()
