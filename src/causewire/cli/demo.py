@@ -7,21 +7,23 @@ import asyncio
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.endpoint import LocalProtocolError
 from ..protocols import describe
 from ..report.page import whole
 from ..report.plan import ReportError
 from .errors import CommandError
-from .output import print_json, table
+from .output import colour, print_json, table
 from .progress import Progress
 
 if TYPE_CHECKING:
     from ..demo.judge import Judgement
-    from ..demo.stage import DemoNetwork, Performance
+    from ..demo.stage import DemoNetwork, Freeze, Performance
 
 __all__ = ["configure", "run"]
+
+PROTOCOL = "adaptive"
 
 PAUSE = 0.12
 """Seconds between two conversations that a friend opens, on average."""
@@ -43,12 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("--out", default="causewire-demo", metavar="DIR", help="default: %(default)s")
-    add(
-        "--protocol",
-        default="csps",
-        metavar="P",
-        help="the causal protocol to compare with fifo; default: %(default)s",
-    )
+    add("--protocol", default=PROTOCOL, metavar="P", help="the causal one; default: %(default)s")
     add("--conversations", type=int, default=20, metavar="N", help="that each of the five opens")
     add("--loss", type=float, default=0.05, metavar="p", help="of datagrams; default: %(default)s")
     add("--seed", type=int, default=1, metavar="S", help="of what is said, and of the network")
@@ -59,25 +56,50 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="who checks: Spark, if it is installed (auto), or this process",
     )
     add("--master", metavar="URL", help="the Spark master; default: local[*]")
+    add(
+        "--freeze",
+        type=float,
+        default=1.5,
+        metavar="S",
+        help="seconds for which one process stands still in a third chat; 0 leaves it out; "
+        "default: %(default)s",
+    )
     add("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     from ..demo import page, stage
+    from ..demo.judge import isolation, judge_here
 
     _look_at(args)
     network = stage.DemoNetwork(loss=args.loss)
     out = Path(args.out)
+    say = _quiet if args.json else _say
+    others = None
     try:
         with whole(out) as place:
-            if not args.json:
-                print(textwrap.fill(page.introduction(network), 88), flush=True)
-            performances = [
-                _perform(name, place, network, args) for name in ("fifo", args.protocol)
-            ]
-            judgements, checked_by = _judge([p.traces for p in performances], args)
-            runs = list(zip(performances, judgements, strict=True))
-            story = page.write_page(place, runs, network, checked_by)
+            say(page.introduction(network))
+            fifo = _perform("fifo", place / "fifo", network, args)
+            story = page.tell(fifo, judge_here(fifo.traces))
+            if story is not None:
+                say("\nfifo keeps the lines of each friend in order. That is not enough:\n")
+                say("\n".join(story.lines), fill=False)
+            say(f"\nNow the same chat under {args.protocol}, a causal protocol:")
+            causal = _perform(args.protocol, place / args.protocol, network, args)
+            judgements, checked_by = _judge([fifo.traces, causal.traces], args)
+            runs = list(zip([fifo, causal], judgements, strict=True))
+            say(f"\n{_coloured(table(page.comparison(runs)), judgements[-1])}\n", fill=False)
+            notes = []
+            say(page.price(runs))
+            if args.freeze:
+                freeze = stage.Freeze("eve", after=0.5, lasting=args.freeze)
+                folder = place / f"{args.protocol}-frozen"
+                frozen = _perform(args.protocol, folder, network, args, freeze)
+                if frozen.frozen is not None:
+                    others = isolation(folder, freeze.who, frozen.frozen)
+                    notes = [page.told_freeze(freeze, args.protocol, others)]
+                    say(f"\n{notes[0]}")
+            page.write_page(place, runs, network, checked_by, notes)
     except (ReportError, stage.StageError) as error:
         raise CommandError(str(error)) from None
     if args.json:
@@ -85,32 +107,55 @@ def run(args: argparse.Namespace) -> int:
             {
                 "page": str(out / "index.html"),
                 "checked": checked_by,
-                "runs": [
-                    {
-                        "protocol": p.protocol,
-                        **j.report.to_json(),
-                        "examples": len(j.report.examples),
-                        "latency_p50_ns": j.median_ns,
-                        "latency_p99_ns": j.p99_ns,
-                        "metadata_bytes": j.metadata,
-                        "lost": p.lost,
-                        "copies": p.copies,
-                        "damaged": p.damaged,
-                    }
-                    for p, j in runs
-                ],
+                "runs": [_row(p, j) for p, j in runs],
+                "freeze": None if others is None else others._asdict(),
             }
         )
-    else:
-        print(f"\n{table(page.comparison(runs))}\n\nchecked {checked_by}\n")
-        print(textwrap.fill(page.PRICE, 88))
-        if story is not None:
-            print(f"\nOne violation of run {story.violation.run}:\n")
-            print("\n".join(story.lines))
-            print(f"\n{textwrap.fill(f'That is: {story.violation}.', 88)}")
-            print(f"\nas a picture:  {out / page.DIAGRAM}")
-        print(f"the report:    {out / 'index.html'}")
+        return 0 if judgements[-1].report.ordered else 1
+    say(f"\nThe traces were checked {checked_by}.\n")
+    if story is not None:
+        print(f"the violation as a picture:  {out / page.DIAGRAM}")
+    print(f"the report:                  {out / 'index.html'}")
+    print(f"look around in it:           causewire explore {out / 'fifo'}")
     return 0 if judgements[-1].report.ordered else 1
+
+
+def _say(text: str, *, fill: bool = True) -> None:
+    """Print a paragraph, wrapped unless it is a table or a list of lines."""
+    if fill:
+        start = text[: len(text) - len(text.lstrip("\n"))]
+        end = text[len(text.rstrip("\n")) :]
+        text = f"{start}{textwrap.fill(text.strip(), 80)}{end}"
+    print(text, flush=True)
+
+
+def _quiet(text: str, *, fill: bool = True) -> None:
+    """Print nothing: the output is JSON."""
+
+
+def _coloured(text: str, last: Judgement) -> str:
+    """Return the table with its first line of numbers in red and green, on a terminal."""
+    lines = text.splitlines()
+    before, _, number = lines[1].rpartition(" ")
+    good = "green" if last.report.ordered else "red"
+    lines[1] = f"{before} {colour(number, good)}"
+    return "\n".join(lines)
+
+
+def _row(performance: Performance, judgement: Judgement) -> dict[str, Any]:
+    return {
+        "protocol": performance.protocol,
+        **judgement.report.to_json(),
+        "examples": len(judgement.report.examples),
+        "latency_mean_ns": judgement.mean_ns,
+        "unavoidable_mean_ns": judgement.unavoidable_ns,
+        "latency_p50_ns": judgement.median_ns,
+        "latency_p99_ns": judgement.p99_ns,
+        "metadata_bytes": judgement.metadata,
+        "lost": performance.lost,
+        "copies": performance.copies,
+        "damaged": performance.damaged,
+    }
 
 
 def _look_at(args: argparse.Namespace) -> None:
@@ -127,18 +172,26 @@ def _look_at(args: argparse.Namespace) -> None:
         raise CommandError(f"--conversations must be from 1 upward, not {args.conversations}")
     if not 0 <= args.loss <= 0.5:
         raise CommandError(f"--loss must be from 0 to 0.5, not {args.loss:g}")
+    if not 0 <= args.freeze <= 10:
+        raise CommandError(f"--freeze must be from 0 to 10 seconds, not {args.freeze:g}")
     if args.master is not None and args.engine == "local":
         raise CommandError("--master is for --engine spark")
 
 
 def _perform(
-    protocol: str, place: Path, network: DemoNetwork, args: argparse.Namespace
+    protocol: str,
+    traces: Path,
+    network: DemoNetwork,
+    args: argparse.Namespace,
+    freeze: Freeze | None = None,
 ) -> Performance:
     from ..demo import stage
 
-    traces = place / protocol
     traces.mkdir()
-    with Progress(f"they talk under {protocol}") as progress:
+    what = f"they chat under {protocol}"
+    if freeze is not None:
+        what += f", and {freeze.who} stands still for a while"
+    with Progress(what) as progress:
         return asyncio.run(
             stage.perform(
                 protocol,
@@ -147,7 +200,8 @@ def _perform(
                 pause=PAUSE,
                 network=network,
                 seed=args.seed,
-                progress=lambda done, total: progress.of(done, total, "deliveries"),
+                progress=lambda done, total: progress.of(done, total, "lines read"),
+                freeze=freeze,
             )
         )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .errors import CommandError
 
-__all__ = ["count", "duration", "print_json", "table", "write_file"]
+__all__ = ["colour", "count", "duration", "print_json", "table", "write_file"]
 
 _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
@@ -37,6 +38,16 @@ def table(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
 
 def _is_number(cell: str) -> bool:
     return cell[:1].isdigit()
+
+
+_COLOURS = {"red": 31, "green": 32}
+
+
+def colour(text: str, name: str) -> str:
+    """Return text in a colour, if standard output is a terminal and NO_COLOR is not set."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

@@ -12,6 +12,9 @@ __all__ = ["Progress"]
 _PAUSE = 0.1
 """Seconds between two updates."""
 
+_ESTIMATE = 2.0
+"""Seconds after which the remaining time is estimated."""
+
 
 class Progress:
     """A line on standard error that is overwritten, and erased at the end."""
@@ -24,9 +27,12 @@ class Progress:
         self._dirty = False
 
     def of(self, done: int, total: int, unit: str) -> None:
-        """Show how many of a known number of units are done."""
+        """Show how many of a known number of units are done, and when the rest will be."""
         if self._due():
             share = f"{100 * done // total} %" if total else ""
+            spent = time.monotonic() - self._begun
+            if spent > _ESTIMATE and 0 < done < total:
+                share += f", {spent * (total - done) / done:.0f} s left"
             self._show(f"{done:,} of {total:,} {unit}  {share}")
 
     def done(self, done: int, unit: str) -> None:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 from ..check import Violation
+from ..protocols import describe
 from ..report.page import page, paragraph, section
 from ..report.tables import html_table, significant
 from ..trace import open_trace
-from .judge import Judgement
-from .stage import DemoNetwork, Performance
+from .judge import Isolation, Judgement
+from .stage import DemoNetwork, Freeze, Performance
 from .telling import clearest, drawn, told
 
-__all__ = ["PRICE", "Told", "comparison", "introduction", "write_page"]
+__all__ = [
+    "DIAGRAM",
+    "Told",
+    "comparison",
+    "details",
+    "introduction",
+    "price",
+    "tell",
+    "told_freeze",
+    "write_page",
+]
 
 DIAGRAM = "violation.svg"
-
-PRICE = (
-    "Causal order has a price in time: what may depend on something waits for it, at its sender or "
-    "at its receiver, and longer where acknowledgements are lost, as they are here."
-)
 
 
 class Told(NamedTuple):
@@ -36,16 +42,69 @@ def introduction(network: DemoNetwork) -> str:
     """Return a description of what the demo does."""
     low, high = (1000 * seconds for seconds in network.delay)
     return (
-        "Five friends chat: five processes on this machine, every line to all the others. Between "
-        f"them is a network that loses {network.loss:.0%} of all datagrams, sends "
+        "Five friends chat, each in a process of its own; every line goes to all others. The "
+        f"network between them loses {network.loss:.0%} of the datagrams, sends "
         f"{network.duplicate:.0%} twice, damages {network.corrupt:.0%}, and takes {low:g} to "
-        f"{high:g} ms for each. fifo delivers what each sends in order, and no more; a causal "
-        "protocol delivers nothing before what it may depend on."
+        f"{high:g} ms for each."
     )
 
 
+def tell(performance: Performance, judgement: Judgement) -> Told | None:
+    """Return the clearest violation of a chat in words, if there is one."""
+    if not judgement.report.examples:
+        return None
+    violation = clearest(judgement.report.examples, performance.said)
+    trace = open_trace(performance.traces)
+    return Told(violation, told(violation, performance.said, trace))
+
+
 def comparison(runs: Sequence[tuple[Performance, Judgement]]) -> list[list[str]]:
-    """Return the table: a heading, then a row for each measure with a column for each run."""
+    """Return the table in short: a heading, then the measures that matter most."""
+
+    def ms(ns: float) -> str:
+        return f"{significant(ns / 1e6, 3)} ms"
+
+    return [
+        ["", *(performance.protocol for performance, _ in runs)],
+        ["lines read before what they answer", *(f"{j.report.violations:,}" for _, j in runs)],
+        ["time until a line is read, mean", *(ms(j.mean_ns) for _, j in runs)],
+        ["the least that causal order permits", *(_least(p, j, ms) for p, j in runs)],
+        ["bytes added to a line", *(f"{j.metadata:.1f}" for _, j in runs)],
+        ["lines lost or read twice", *(_wrong(j) for _, j in runs)],
+    ]
+
+
+def _least(performance: Performance, judgement: Judgement, ms: Callable[[float], str]) -> str:
+    return ms(judgement.unavoidable_ns) if describe(performance.protocol).causal else ""
+
+
+def _wrong(judgement: Judgement) -> str:
+    return f"{judgement.report.undelivered + judgement.report.duplicates:,}"
+
+
+def price(runs: Sequence[tuple[Performance, Judgement]]) -> str:
+    """Return a sentence on what causal order costs."""
+    (performance, judgement) = runs[-1]
+    extra = judgement.mean_ns / judgement.unavoidable_ns - 1
+    return (
+        f"{performance.protocol} keeps causal order, and a line takes {max(extra, 0):.0%} longer "
+        "than the network and causality make unavoidable."
+    )
+
+
+def told_freeze(freeze: Freeze, protocol: str, others: Isolation) -> str:
+    """Return what the other friends got done while one of them stood still."""
+    share = others.read / others.lines if others.lines else 1.0
+    return (
+        f"{freeze.who}'s process stood still for {freeze.lasting:g} seconds in another chat under "
+        f"{protocol}. Meanwhile the others read {share:.0%} of the lines that they wrote to each "
+        f"other, {others.median_ns / 1e6:.0f} ms after these were written (before: "
+        f"{others.before_ns / 1e6:.0f} ms). Then {freeze.who} caught up."
+    )
+
+
+def details(runs: Sequence[tuple[Performance, Judgement]]) -> list[list[str]]:
+    """Return the whole table: a heading, then a row for each measure."""
     rows = [["", *(performance.protocol for performance, _ in runs)]]
 
     def row(what: str, values: list[str]) -> None:
@@ -56,6 +115,8 @@ def comparison(runs: Sequence[tuple[Performance, Judgement]]) -> list[list[str]]
     row("violations of causal order", [f"{j.report.violations:,}" for _, j in runs])
     row("delivered twice", [f"{j.report.duplicates:,}" for _, j in runs])
     row("never delivered", [f"{j.report.undelivered:,}" for _, j in runs])
+    row("latency, mean, ms", [significant(j.mean_ns / 1e6, 3) for _, j in runs])
+    row("unavoidable, mean, ms", [significant(j.unavoidable_ns / 1e6, 3) for _, j in runs])
     row("latency, median, ms", [significant(j.median_ns / 1e6, 3) for _, j in runs])
     row("latency, 99th percentile, ms", [significant(j.p99_ns / 1e6, 3) for _, j in runs])
     row("metadata of a message, bytes", [f"{j.metadata:.1f}" for _, j in runs])
@@ -71,30 +132,39 @@ def write_page(
     runs: Sequence[tuple[Performance, Judgement]],
     network: DemoNetwork,
     checked_by: str,
-) -> Told | None:
-    """Write index.html and its figures, and return the violation that it shows, if any."""
+    notes: Sequence[str] = (),
+) -> None:
+    """Write index.html and its figures.
+
+    Args:
+        folder: Where to write them.
+        runs: The chats and their judgements.
+        network: The network between the friends.
+        checked_by: Where the traces were checked.
+        notes: Further sentences for the result.
+    """
     heading, *body = comparison(runs)
     sections = [paragraph(introduction(network)), section("The result")]
-    sections += [html_table(heading, body), paragraph(PRICE)]
-    sections.append(paragraph(f"Checked {checked_by}.", "small"))
-    story = None
+    sections += [html_table(heading, body), paragraph(price(runs)), *map(paragraph, notes)]
     for performance, judgement in runs:
-        if judgement.report.examples and story is None:
-            trace = open_trace(performance.traces)
-            violation = clearest(judgement.report.examples, performance.said)
-            story = Told(violation, told(violation, performance.said, trace))
-            (folder / DIAGRAM).write_text(drawn(violation, trace), encoding="utf-8")
+        story = tell(performance, judgement)
+        if story is not None:
+            picture = drawn(story.violation, open_trace(performance.traces))
+            (folder / DIAGRAM).write_text(picture, encoding="utf-8")
             sections.append(_violation(performance.protocol, story))
+            break
     measured = [judgement.row for _, judgement in runs if judgement.row is not None]
     if measured:
         from ..report.times import write_times
 
         sections.append(write_times(measured, folder))
+    heading, *body = details(runs)
+    sections.append(section("In detail", html_table(heading, body)))
+    sections.append(paragraph(f"Checked {checked_by}.", "small"))
     sections.append(_traces(runs))
     title = " and ".join(performance.protocol for performance, _ in runs)
     text = page(f"A chat under {title}", sections)
     (folder / "index.html").write_text(text, encoding="utf-8")
-    return story
 
 
 def _violation(protocol: str, story: Told) -> str:

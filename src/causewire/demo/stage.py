@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from signal import SIGCONT, SIGSTOP
 from typing import NamedTuple
 
 from ..core.errors import CausewireError
 from ..testing.cluster import Cluster
 from . import chat
 
-__all__ = ["DemoNetwork", "Performance", "StageError", "perform"]
+__all__ = ["DemoNetwork", "Freeze", "Performance", "StageError", "perform"]
 
 PATIENCE = 120.0
 """Seconds after which a chat is given up; it takes a few."""
@@ -38,6 +40,16 @@ class DemoNetwork(NamedTuple):
     delay: tuple[float, float] = (0.001, 0.04)
 
 
+class Freeze(NamedTuple):
+    """One friend's process stands still for a while."""
+
+    who: str
+    after: float
+    """Seconds from the beginning of the chat."""
+    lasting: float
+    """Seconds for which it stands still."""
+
+
 class Performance(NamedTuple):
     """The results of one chat under one protocol."""
 
@@ -50,6 +62,8 @@ class Performance(NamedTuple):
     """The sum of the counters of all nodes."""
     dropped: Counter[str]
     """Datagrams that nodes dropped, by reason."""
+    frozen: tuple[int, int] | None = None
+    """When a friend stood still: from and to, in nanoseconds, as the traces have it."""
 
     @property
     def copies(self) -> int:
@@ -71,6 +85,7 @@ async def perform(
     network: DemoNetwork,
     seed: int,
     progress: Callable[[int, int], None],
+    freeze: Freeze | None = None,
 ) -> Performance:
     """Run the chat, and return its results.
 
@@ -82,6 +97,7 @@ async def perform(
         network: What the network does to datagrams.
         seed: The seed of what is said, and of the network.
         progress: Called with the number of deliveries so far and of all deliveries.
+        freeze: Stop one friend's process for a while.
 
     Raises:
         StageError: A friend failed, or the chat did not end in time.
@@ -102,6 +118,7 @@ async def perform(
         await _until(cluster, "up", len(chat.FRIENDS) * others)
         for name in chat.FRIENDS:
             cluster.tell(name, f"talk {conversations} {pause}")
+        frozen = await _freeze(cluster, freeze) if freeze is not None else None
         await _until(cluster, "got", messages * others, progress)
         answers = await cluster.stop()
         lost = cluster.proxy.lost
@@ -115,7 +132,19 @@ async def perform(
     for answer in answers.values():
         dropped.update(answer["stats"].pop("dropped"))
         totals.update(answer["stats"])
-    return Performance(protocol, traces, said, lost, totals, dropped)
+    return Performance(protocol, traces, said, lost, totals, dropped, frozen)
+
+
+async def _freeze(cluster: Cluster, freeze: Freeze) -> tuple[int, int]:
+    """Stop a process and let it go on, and return when that was."""
+    process = cluster.processes[freeze.who]
+    await asyncio.sleep(freeze.after)
+    process.send_signal(SIGSTOP)
+    begun = time.time_ns()
+    await asyncio.sleep(freeze.lasting)
+    ended = time.time_ns()
+    process.send_signal(SIGCONT)
+    return begun, ended
 
 
 @asynccontextmanager
