@@ -15,30 +15,37 @@ from causewire.check import check
 from causewire.cli import demo
 from causewire.demo import stage
 from causewire.demo.chat import CONVERSATIONS, FRIENDS, Line
-from causewire.trace import open_trace
+from causewire.demo.judge import isolation, judge_here
+from causewire.trace import Event, open_trace, write_trace
 
 from .command_line import CommandLine
 
 
 @pytest.mark.slow
-def test_fifo_breaks_and_csps_holds(causewire: CommandLine, tmp_path: Path) -> None:
+def test_fifo_breaks_and_the_default_holds(causewire: CommandLine, tmp_path: Path) -> None:
     out = tmp_path / "out"
     status, said, err = causewire(f"demo --engine local --conversations 8 --out {out}")
     assert (status, err) == (0, "")
-    messages = 8 * len(CONVERSATIONS[0]) * len(FRIENDS)
-    assert re.search(rf"messages, each to four +{messages} +{messages}\n", said)
-    violations = re.search(r"violations of causal order +([\d,]+) +0\n", said)
+    violations = re.search(r"lines read before what they answer +([\d,]+) +0\n", said)
     assert violations is not None
     assert int(violations[1].replace(",", "")) > 0
     assert "reads, too late, “" in said
-    assert "happened before" in said
+    assert said.index("reads, too late") < said.index("Now the same chat")  # the story comes first
+    assert "eve's process stood still" in said
+    assert f"causewire explore {out / 'fifo'}" in said
+    assert max(map(len, said.replace(str(out), "OUT").splitlines())) <= 80
 
-    fifo, csps = (check(open_trace(out / name)) for name in ("fifo", "csps"))
+    fifo, causal, frozen = (
+        check(open_trace(out / name)) for name in ("fifo", demo.PROTOCOL, f"{demo.PROTOCOL}-frozen")
+    )
     assert not fifo.ordered
-    assert csps.ordered
-    assert (csps.undelivered, csps.duplicates, csps.bad.total()) == (0, 0, 0)
+    assert fifo.messages == causal.messages == 8 * len(CONVERSATIONS[0]) * len(FRIENDS)
+    for report in (causal, frozen):
+        assert report.ordered
+        assert (report.undelivered, report.duplicates, report.bad.total()) == (0, 0, 0)
 
     page = (out / "index.html").read_text()
+    assert "happened before" in page
     for link in re.findall(r'(?:src|href)="([^"]+)"', page):
         assert (out / link).is_file(), link
     assert "http" not in page
@@ -52,10 +59,15 @@ def test_fifo_breaks_and_csps_holds(causewire: CommandLine, tmp_path: Path) -> N
 def test_json_and_a_second_time(causewire: CommandLine, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for _ in range(2):  # a report takes the place of an older one
-        done = causewire(f"demo --engine local --conversations 2 --loss 0 --json --out {out}")
+        done = causewire(
+            f"demo --engine local --conversations 2 --loss 0 --freeze 0 --protocol csps --json "
+            f"--out {out}"
+        )
         assert (done.status, done.err) == (0, "")
         fifo, csps = done.json["runs"]
         assert (fifo["protocol"], csps["protocol"]) == ("fifo", "csps")
+        assert done.json["freeze"] is None
+        assert 0 < csps["unavoidable_mean_ns"] <= csps["latency_mean_ns"]
         assert csps["violations"] == 0
         assert fifo["messages"] == csps["messages"] == 2 * 3 * 5
         assert fifo["lost"] == csps["lost"] == 0
@@ -69,9 +81,10 @@ def test_without_spark_it_says_so_and_goes_on(
     causewire: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "find_spec", lambda _: None)
-    done = causewire(f"demo --conversations 1 --protocol sps --out {tmp_path / 'out'}")
+    done = causewire(f"demo --conversations 1 --protocol sps --freeze 0 --out {tmp_path / 'out'}")
     assert (done.status, done.err) == (0, "")
-    assert "checked in this process, since PySpark is not installed: pip install" in done.out
+    said = " ".join(done.out.split())
+    assert "checked in this process, since PySpark is not installed: pip install" in said
 
 
 @pytest.mark.slow
@@ -105,6 +118,7 @@ def test_when_it_takes_too_long(
         ("--protocol nonsense", "nonsense"),
         ("--conversations 0", "from 1 upward"),
         ("--loss 2", "from 0 to 0.5"),
+        ("--freeze 99", "from 0 to 10"),
         ("--engine local --master local[1]", "--engine spark"),
         ("--out {there}", "is not a report"),
         ("--out {there}/file/out", "cannot be written"),
@@ -129,3 +143,33 @@ def test_what_answers_what() -> None:
     assert answer.answers(question)
     assert not question.answers(answer)
     assert not answer._replace(number=4).answers(question)
+
+
+def row(
+    process: str, seq: int, at: int, lamport: int, kind: str, message: str, *peers: str
+) -> Event:
+    origin, mid = message.split(":")
+    return Event("r", process, seq, at, lamport, kind, origin, int(mid), peers, 1, 0)
+
+
+def test_what_is_unavoidable(tmp_path: Path) -> None:
+    """The answer overtakes the question; causal order has to wait for the question alone."""
+    rows = [
+        row("a", 0, 0, 1, "send", "a:1", "b", "c"),
+        row("a", 1, 0, 2, "release", "a:1", "b"),
+        row("a", 2, 0, 3, "release", "a:1", "c"),
+        row("b", 0, 10, 4, "receive", "a:1", "a"),
+        row("b", 1, 10, 5, "deliver", "a:1", "a"),
+        row("b", 2, 10, 6, "send", "b:1", "c"),
+        row("b", 3, 15, 7, "release", "b:1", "c"),
+        row("c", 0, 20, 8, "receive", "b:1", "b"),
+        row("c", 1, 40, 9, "receive", "a:1", "a"),
+        row("c", 2, 40, 10, "deliver", "a:1", "a"),
+        row("c", 3, 45, 11, "deliver", "b:1", "b"),
+    ]
+    write_trace(tmp_path / "t.jsonl", rows)
+    judged = judge_here(tmp_path)
+    assert judged.mean_ns == (10 + 40 + 35) / 3
+    assert judged.unavoidable_ns == (10 + 40 + 30) / 3
+    found = isolation(tmp_path, "a", (5, 60))
+    assert (found.lines, found.read, found.median_ns) == (1, 1, 35)

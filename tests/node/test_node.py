@@ -430,3 +430,9 @@ def test_a_seed_decides_everything() -> None:
 
     assert run(main, 7) == run(main, 7)
     assert run(main, 7) != run(main, 8)
+
+
+@pytest.mark.parametrize("protocol", protocols.names())
+def test_a_node_starts_with_every_protocol(protocol: str) -> None:
+    node = Node("a", peers={"b": "127.0.0.1:9"}, protocol=protocol)
+    assert node.name == "a"

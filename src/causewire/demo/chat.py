@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
 from causewire.testing.puppet import Puppet
+from causewire.transport.errors import Superseded
 
 FRIENDS = ("ann", "bob", "cy", "dora", "eve")
 
@@ -76,16 +79,22 @@ class Friend(Puppet):
         self.said[receipt.mid] = line
 
     async def listen(self) -> None:
-        async for message in self.node:
-            self.got += 1
-            line = Line(*json.loads(message.payload))
-            turn, words = line.turn + 1, CONVERSATIONS[line.topic]
-            if turn < len(words) and line.speakers[turn % 2] == self.node.name:
-                await self.speak(line._replace(text=words[turn], turn=turn))
+        with suppress(Superseded):  # the others have left, and no longer know this process
+            async for message in self.node:
+                self.got += 1
+                line = Line(*json.loads(message.payload))
+                turn, words = line.turn + 1, CONVERSATIONS[line.topic]
+                if turn < len(words) and line.speakers[turn % 2] == self.node.name:
+                    await self.speak(line._replace(text=words[turn], turn=turn))
+
+    async def watch(self) -> None:
+        with suppress(Superseded):
+            await super().watch()
 
     def last_words(self) -> dict[str, Any]:
         return {"said": self.said, "stats": self.node.stats()}
 
 
 if __name__ == "__main__":
+    logging.disable()  # the network is bad on purpose: nobody needs to be warned of it
     Friend.perform()

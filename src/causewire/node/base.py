@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..core.endpoint import Delivery
-from ..core.fifo import FifoEndpoint
 from ..protocols import Protocol, describe
 from ..transport import Address, GiveUpAfter, Superseded, Transport, TransportConfig
+from ..transport.carrier import is_native
 from .addresses import Place
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
@@ -124,7 +124,7 @@ class BaseNode(Generic[R]):
 
             life += lives_in(trace, name)
         if give_up_after == "default":
-            forgets = issubclass(describe(protocol).endpoint, FifoEndpoint)
+            forgets = is_native(describe(protocol))
             give_up_after = GIVE_UP_AFTER if forgets else None
         self._rejoins = rejoin
         self._messages: deque[Message] = deque()
@@ -147,7 +147,8 @@ class BaseNode(Generic[R]):
             name, incarnation=incarnation or new_incarnation(), **self._arguments
         )
         if trace is not None:
-            self._recorder = TraceRecorder(trace, run, name, life)
+            number = self._transport.message_number
+            self._recorder = TraceRecorder(trace, run, name, life, number)
             self._transport.observer = self._recorder
         self._closing = False
         self.drained: bool | None = None

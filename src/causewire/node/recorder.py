@@ -6,6 +6,7 @@
     release   a message is put on the network; metadata_bytes is what it takes in a datagram
               in addition to its payload, if it is alone in it
     receive   a message arrives for the first time
+    control   a packet without a message leaves (protocols that run on a link)
     deliver   a message is put into the application's queue
 
 While a node writes a trace, its datagrams carry its Lamport time, so that the column
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ..core.endpoint import Delivery
@@ -45,7 +47,15 @@ def lives_in(path: str | os.PathLike[str], name: str) -> int:
 class TraceRecorder:
     """An observer of a transport that writes rows of a trace."""
 
-    def __init__(self, path: str | os.PathLike[str], run: str, name: str, life: int) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        run: str,
+        name: str,
+        life: int,
+        message_number: Callable[[int, bytes], int | None] = lambda mid, _: mid,
+    ) -> None:
+        self._message_number = message_number
         self._writer = open_writer(path, live=Path(path).suffix == ".jsonl")
         self._run = run
         self._name = name
@@ -87,13 +97,19 @@ class TraceRecorder:
             size = len(payload)
             alone = MessageRun((mid,), pid, (payload,), False, size)
             metadata = len(put_run(alone, (size,))) - size
-            self._row(RELEASE, self._process, mid, (session.label,), size, metadata)
+            number = self._message_number(mid, payload)
+            if number is None:
+                self._row("control", None, None, (session.label,), None, size + metadata)
+            else:
+                self._row(RELEASE, self._process, number, (session.label,), size, metadata)
 
     def arrived(self, session: Session, run: MessageRun) -> None:
         """Write a row for each message that arrived."""
         label = session.label
         for mid, payload in zip(run.mids, run.payloads, strict=True):
-            self._row(RECEIVE, label, mid, (label,), len(payload))
+            number = self._message_number(mid, payload)
+            if number is not None:
+                self._row(RECEIVE, label, number, (label,), len(payload))
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
         """Write a row for each delivery."""

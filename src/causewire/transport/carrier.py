@@ -81,6 +81,17 @@ class Carrier(ABC):
         `acked` is the last message that the transport knows to have arrived there.
         """
 
+    def message_number(self, mid: int, payload: bytes) -> int | None:
+        """Return the number of the application's message in a message of the network.
+
+        Returns None if it carries none, or does not say which.
+
+        Args:
+            mid: The number of the message of the network.
+            payload: Its contents.
+        """
+        return mid
+
     @property
     @abstractmethod
     def idle(self) -> bool:

@@ -94,6 +94,19 @@ class Link(Carrier):
                 self._due[delivery.source] = delivery.mid
             self._ready.append(delivery)
 
+    def message_number(self, mid: int, payload: bytes) -> int | None:
+        if payload[:1] != _PACKET:
+            return None
+        try:
+            packet = self._codec.decode(payload[1:])
+        except (MalformedError, RemoteProtocolError):
+            return None
+        fields = packet.fields
+        if "payload" not in fields or "mid" not in fields:
+            return None
+        number: int = packet[fields.index("mid") + 1]
+        return number
+
     def acked(self, source: str, mid: int) -> None:
         self._fifo.receive(source, fifo.Ack(mid))
 

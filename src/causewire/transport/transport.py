@@ -169,6 +169,10 @@ class Transport(Generic[A]):
         self._watch = Watch(self.config.blocked_after)
         self._watch_at: float | None = None
 
+    def message_number(self, mid: int, payload: bytes) -> int | None:
+        """Return which of the application's messages a message of the network carries, if any."""
+        return self._carrier.message_number(mid, payload)
+
     @property
     def observer(self) -> Observer | None:
         """Is told what happens to messages; set it before the first call."""
