@@ -180,7 +180,11 @@ class Kernel:
         self._more_copies(0)
 
     def feed(self, columns: Columns, processes: int, position: int = 0) -> None:
-        """The next rows; `processes` is how many they and all before mention."""
+        """The next rows; `processes` is how many they and all before mention.
+
+        Raises:
+            OrderError: A row is not in an order in which it can be checked.
+        """
         if processes > self._processes:
             self._more_processes(processes)
         at = 0

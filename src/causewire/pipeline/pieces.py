@@ -77,7 +77,11 @@ def _bounds_of(statistics: pq.Statistics | None) -> set[str] | None:
 
 
 def batches_of(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[tuple[int, TraceBatch]]:
-    """The rows of pieces, and the position of the first of each batch."""
+    """The rows of pieces, and the position of the first of each batch.
+
+    Raises:
+        TraceError: A file is damaged.
+    """
     file: pq.ParquetFile | None = None
     name = ""
     try:

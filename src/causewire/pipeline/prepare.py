@@ -162,6 +162,9 @@ def ordered(events: DataFrame, scratch: str | os.PathLike[str]) -> DataFrame:
 
     Of each message there is one send. `scratch` is for what is found on the way.
     Raises `TraceError` if a process has two rows with the same `seq`.
+
+    Raises:
+        TraceError: A process has two rows with the same `seq`.
     """
     from pyspark.sql import functions as f
 

@@ -97,7 +97,11 @@ class _Sends:
 
 
 def second_look(spark: SparkSession, whole: Part, result: PartResult) -> tuple[Any, list[bool]]:
-    """What the rows are that matched nothing; and which violations are only late."""
+    """What the rows are that matched nothing; and which violations are only late.
+
+    Raises:
+        Trouble: The rows are not in an order in which they can be checked.
+    """
     unmatched = result.odd[result.odd[:, Odd.WHY] == UNMATCHED]
     origins = np.concatenate([unmatched[:, Odd.ORIGIN], result.found[:, Found.FIRST_ORIGIN]])
     mids = np.concatenate([unmatched[:, Odd.MID], result.found[:, Found.FIRST_MID]])

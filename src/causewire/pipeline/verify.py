@@ -29,7 +29,11 @@ def _checker() -> Checker:
 
 
 def check_units(spark: SparkSession, works: Sequence[_Work]) -> list[tuple[int, Result]]:
-    """What comes of each unit, with its number."""
+    """What comes of each unit, with its number.
+
+    Raises:
+        PipelineError: The search on Spark failed.
+    """
     try:
         return ask(spark, works, _check)
     except Exception as error:  # Py4J, gRPC and the JVM raise what they like

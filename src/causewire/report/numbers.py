@@ -74,6 +74,9 @@ def points(plan: FigurePlan, rows: Sequence[Row]) -> list[Point]:
     """Return the points of a figure, in the order of their first runs, x ascending.
 
     Runs that failed have no y, and are left out.
+
+    Raises:
+        ReportError: There are no runs for the figure, or runs that must not be averaged.
     """
     what = f"figure {plan.name}"
     chosen = select(rows, plan.grid, plan.where)
@@ -145,7 +148,11 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def table_rows(plan: TablePlan, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """Return the rows of a table: their names, then an `Estimate` or None for each column."""
+    """Return the rows of a table: their names, then an `Estimate` or None for each column.
+
+    Raises:
+        ReportError: There are no runs for the table, or runs that must not be averaged.
+    """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in select(rows, plan.grid, plan.where):
         groups.setdefault(tuple(row[name] for name in plan.rows), []).append(row)

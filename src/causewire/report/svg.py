@@ -47,6 +47,7 @@ class Svg:
         self.lines.append(f"<{tag}{_attributes(attributes)}>")
 
     def close(self, tag: str) -> None:
+        """End an element."""
         self.lines.append(f"</{tag}>")
 
     def raw(self, markup: str) -> None:

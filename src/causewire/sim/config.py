@@ -97,6 +97,11 @@ class SimulationConfig(Settings):
     """Run the protocol on a network worse than it claims to tolerate."""
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         kind = self.workload.kind
         own = self.workload.own_names()
         if own is not None:

@@ -98,6 +98,11 @@ class LinkFault(Fault):
     oneway: bool = field(default=False, metadata=by(flag))
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         given = [name for name in ("sides", "links", "processes") if getattr(self, name)]
         if len(given) > 1:
             raise SimulationError(f"{self.label} takes one of {', '.join(given)}, not several")
@@ -149,6 +154,11 @@ class Partition(LinkFault):
     cuts: ClassVar[bool] = True
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         if not self.sides or self.links or self.processes:
             raise SimulationError("partition needs sides, and nothing else that names links")
 
@@ -187,6 +197,11 @@ class Freeze(LinkFault):
     kind: ClassVar[str] = "freeze"
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         if not self.processes or self.sides or self.links:
             raise SimulationError("freeze needs processes, and nothing else that names links")
 

@@ -55,6 +55,11 @@ class Regions(Settings):
     place: Mapping[str, str] | None = field(default=None, metadata=by(optional(_place)))
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         n = len(self.names)
         if not n or len(self.matrix) != n or any(len(row) != n for row in self.matrix):
             raise SimulationError(f"regions.matrix must be {n} rows of {n} latencies")
@@ -115,6 +120,11 @@ class SimulatedNetwork(Settings):
     fifo: bool | None = field(default=None, metadata=by(optional(flag)))
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         if self.loss == 1:
             raise SimulationError("network.loss must be below 1, or nothing would ever arrive")
         if self.fifo and self.reorder:

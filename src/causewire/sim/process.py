@@ -73,6 +73,11 @@ class Processes(Settings):
     jobs: Jobs | None = field(default=None, metadata=by(optional(one_of(Jobs))))
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         if len(set(self.names)) != len(self.names) or not all(self.names):
             raise SimulationError("processes.names must all be different, and not empty")
         if self.names and self.count not in (None, len(self.names)):

@@ -208,6 +208,9 @@ def one_of(*classes: type[Settings]) -> Reader[Any]:
     """Return a reader of settings of one of several classes; in a dict, `kind` says which.
 
     With a single class there is no `kind`.
+
+    Raises:
+        SimulationError: The reader was given something else.
     """
     kinds = {cls.__dict__.get("kind", cls.label): cls for cls in classes}
 
@@ -250,7 +253,11 @@ def _quantity(value: Any, what: str, units: Mapping[str, int | Fraction], base: 
 
 
 def duration(value: Any, what: str) -> int:
-    """Return nanoseconds, from a string with a unit or from an integer in Python code."""
+    """Return nanoseconds, from a string with a unit or from an integer in Python code.
+
+    Raises:
+        SimulationError: The value is not a duration.
+    """
     if type(value) is int and value >= 0:
         return value
     try:

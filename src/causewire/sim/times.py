@@ -108,6 +108,11 @@ class Uniform(Time):
     high: int = field(metadata=by(duration))
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         if self.high < self.low:
             raise SimulationError(f"uniform.high must be at least low, {self.low} ns")
 
@@ -176,7 +181,11 @@ _read = one_of(Constant, Uniform, Exponential, Normal, LogNormal)
 
 
 def span(value: Any, what: str) -> Time:
-    """Return a length of time: a `Time`, a table with its kind, or one fixed duration."""
+    """Return a length of time: a `Time`, a table with its kind, or one fixed duration.
+
+    Raises:
+        SimulationError: The value is not a length of time.
+    """
     if isinstance(value, int | float | str):
         try:
             return Constant(parse_duration(value))

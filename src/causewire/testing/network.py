@@ -181,7 +181,11 @@ class Network:
     # -- the end --------------------------------------------------------------
 
     def arrive_all(self, limit: int = 100_000) -> None:
-        """All packets arrive in the order they were sent, and all that follow from them."""
+        """All packets arrive in the order they were sent, and all that follow from them.
+
+        Raises:
+            RestlessError: Packets keep coming.
+        """
         while True:
             if self._lazy:
                 for process in self.endpoints:
@@ -203,6 +207,9 @@ class Network:
         """Let everything arrive, and the periodic blocks run, until nothing changes.
 
         Returns whether the network came to rest with nothing left to do.
+
+        Raises:
+            RestlessError: The periodic blocks never finish.
         """
         self.arrive_all()
         if not retransmit:

@@ -106,30 +106,36 @@ class Play:
     # -- steps ----------------------------------------------------------------
 
     def send(self, process: str, to: tuple[str, ...], name: str) -> None:
+        """Send a message."""
         self.schedule.append(("send", process, to, name))
         self.network.send(process, to, payload_of(name), name)
 
     def arrive(self, k: int) -> None:
+        """Let the k-th packet in flight arrive."""
         source, destination, number, _ = self.network.in_flight[k]
         self.schedule.append(("recv", source, destination, number))
         self.network.arrive(k)
 
     def lose(self, k: int) -> None:
+        """Lose the k-th packet in flight."""
         source, destination, number, _ = self.network.in_flight[k]
         self.schedule.append(("drop", source, destination, number))
         self.lost += 1
         self.network.lose(k)
 
     def replay(self, source: str, destination: str, number: int) -> None:
+        """Let a packet arrive once more."""
         self.schedule.append(("recv", source, destination, number))
         self.replayed += 1
         self.network.replay(source, destination, number)
 
     def tick(self, process: str) -> None:
+        """Run the periodic block of a process."""
         self.schedule.append(("tick", process))
         self.network.retransmit(process)
 
     def take(self, process: str) -> None:
+        """Put the packets of a process on the network."""
         self.schedule.append(("take", process))
         self.network.collect(process)
 
@@ -232,14 +238,17 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
+        """Whether nothing went wrong."""
         return not self.kinds
 
     @property
     def messages(self) -> int:
+        """The number of messages."""
         return len(self.play.network.oracle.messages)
 
     @property
     def deliveries(self) -> int:
+        """The number of deliveries."""
         return self.play.network.oracle.deliveries
 
     @property

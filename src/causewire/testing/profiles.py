@@ -24,6 +24,7 @@ class Profile:
 
     @property
     def reliable(self) -> bool:
+        """Whether every packet arrives exactly once."""
         return not self.loss and not self.replay
 
 

@@ -59,6 +59,7 @@ class Puppet:
         pipe.close()
 
     def say(self, **answer: Any) -> None:
+        """Print an answer as one line of JSON."""
         print(json.dumps(answer), flush=True)
 
     async def obey(self, command: str, words: Sequence[str]) -> None:

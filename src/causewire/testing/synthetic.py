@@ -30,6 +30,7 @@ class Shape(NamedTuple):
 
     @property
     def name(self) -> str:
+        """A short description, for tables."""
         many = f"{self.runs:,} runs, " if self.runs > 1 else ""
         return f"{many}n={self.processes:,}, {self.events / 1e6:g} M"
 
@@ -103,6 +104,7 @@ class Maker:
         self._most, self._wrong = 3 * n, wrong
 
     def rows(self, many: int) -> Any:
+        """Return the next rows, as an array of numbers."""
         out = np.empty((many, 7), np.int64)
         _more(many, self._most, self._wrong, *self._state, out)
         return out

@@ -63,9 +63,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def add_reader(  # type: ignore[override]
         self, fd: Any, callback: Callable[..., Any], *args: Any
     ) -> None:
+        """Call `callback` when a datagram arrives at a virtual socket."""
         fd.callback = callback
 
     def remove_reader(self, fd: Any) -> bool:
+        """Stop calling back for a virtual socket."""
         fd.callback = None
         return True
 
@@ -80,11 +82,13 @@ class VirtualNetwork:
         self.carried = 0
 
     def socket(self, port: int) -> VirtualSocket:
+        """Return a new socket, bound to a port of 127.0.0.1."""
         sock = VirtualSocket(self, ("127.0.0.1", port))
         self.sockets[sock.address] = sock
         return sock
 
     def carry(self, source: Address, data: bytes, to: Address) -> None:
+        """Carry a datagram: `fate` decides how many copies arrive, and when."""
         self.carried += 1
         for delay in self.fate(source, to, data):
             self.loop.call_later(delay, self._arrive, source, data, to)
@@ -107,17 +111,21 @@ class VirtualSocket:
         self.closed = False
 
     def fileno(self) -> int:
+        """Return the port as a file descriptor, or -1 after closing."""
         return -1 if self.closed else self.address[1]
 
     def getsockname(self) -> Address:
+        """Return the address of the socket."""
         return self.address
 
     def recvfrom(self, size: int) -> tuple[bytes, Address]:
+        """Return the next datagram and its source, or raise `BlockingIOError`."""
         if not self.waiting:
             raise BlockingIOError
         return self.waiting.popleft()
 
     def sendto(self, data: bytes, to: Address) -> None:
+        """Send a datagram over the virtual network."""
         self.network.carry(self.address, data, to)
 
     def move(self, port: int) -> None:
@@ -127,6 +135,7 @@ class VirtualSocket:
         self.network.sockets[self.address] = self
 
     def close(self) -> None:
+        """Close the socket; datagrams to it are lost."""
         self.closed = True
         self.network.sockets.pop(self.address, None)
 

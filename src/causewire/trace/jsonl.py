@@ -104,6 +104,9 @@ def read_jsonl(path: Location, *, tolerate_cut: bool = False) -> Iterator[Event]
 
     A last line that was cut short is an error, or the end of the trace with
     `tolerate_cut` (a node that is still writing, or was killed).
+
+    Raises:
+        TraceError: The file cannot be read, or a row is malformed.
     """
     try:
         with open_binary(path) as file:
@@ -129,7 +132,11 @@ def _shown(line: bytes) -> str:
 
 
 def checked_event(fields: Any, path: object, row: int) -> Event:
-    """Check one row and make it an event."""
+    """Check one row and make it an event.
+
+    Raises:
+        TraceError: The row is malformed.
+    """
     if not isinstance(fields, dict):
         raise TraceError(path, row, "a row must be a JSON object")
     values: tuple[Any, ...] = tuple(map(fields.get, NAMES))

@@ -175,6 +175,9 @@ def read_parquet(path: Location, columns: Sequence[str], rows: int) -> Iterator[
     Columns that the file may lack and does lack are left out, and `peers` are
     plain strings where Arrow cannot do better. One core: the caller has better
     use for the others.
+
+    Raises:
+        TraceError: The file is damaged.
     """
     done = 0
     try:
@@ -250,7 +253,11 @@ def _with(
 
 
 def parquet_schema(path: Location) -> pa.Schema:
-    """The columns of a file, if it is a Parquet file at all."""
+    """The columns of a file, if it is a Parquet file at all.
+
+    Raises:
+        TraceError: The file cannot be read, or is not a Parquet file.
+    """
     try:
         schema = pq.read_schema(source_of(path))
         str(schema)  # names are decoded when they are asked for

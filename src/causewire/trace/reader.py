@@ -174,7 +174,11 @@ def _in_order(columns: Sequence[str]) -> list[str]:
 
 
 def check_schema(path: Location, schema: pa.Schema) -> None:
-    """Raise `TraceError` if a column is missing or has a type that cannot be converted."""
+    """Raise `TraceError` if a column is missing or has a type that cannot be converted.
+
+    Raises:
+        TraceError: A column is missing or has another type.
+    """
     import pyarrow.types as t
 
     from .parquet import partitions_of

@@ -105,6 +105,9 @@ def write_shiviz(
     Rows are sorted by Lamport time, if they have one, so they have to fit in
     memory (ShiViz is slow long before that). `kinds` are those to write, None
     for all.
+
+    Raises:
+        TraceError: The file cannot be written.
     """
     path = Path(path)
     rows = [event for event in events if kinds is None or event.kind in kinds]
@@ -173,6 +176,9 @@ def read_shiviz(
     """Read a log as a trace; `run` names what comes before the first delimiter.
 
     Expressions may be written as in JavaScript or as in Python.
+
+    Raises:
+        TraceError: The file cannot be read, or the expression does not fit it.
     """
     path = Path(path)
     compile_expression(path, pattern, ("host", "clock", "event"))
@@ -209,6 +215,11 @@ def read_shiviz(
 
 
 def compile_expression(path: Path, pattern: str, groups: Iterable[str]) -> re.Pattern[str]:
+    """Compile an expression in JavaScript or Python syntax.
+
+    Raises:
+        TraceError: The expression is malformed, or lacks one of the groups.
+    """
     python = re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", pattern)
     try:
         finder = re.compile(python, re.MULTILINE)

@@ -86,6 +86,9 @@ def open_writer(path: str | os.PathLike[str], *, live: bool = False) -> TraceWri
     `x.jsonl` is JSON lines, `x.parquet` one Parquet file, and a name without
     suffix a directory of Parquet files. `live` is for JSON lines only: the file
     is appended to, and can be read while it grows.
+
+    Raises:
+        TraceError: The name does not ask for a format that can be written.
     """
     path = Path(path)
     if path.suffix == ".jsonl":

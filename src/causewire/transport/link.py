@@ -65,6 +65,11 @@ class Link(Carrier):
         return partial(self._send, name)
 
     def receive(self, source: str, run: MessageRun) -> None:
+        """Accept messages that come next in the chain of `source`.
+
+        Raises:
+            RemoteProtocolError: No correct peer could have sent these messages.
+        """
         self._fifo.receive_run(source, run)
         refused: Exception | None = None
         for delivery in self._fifo.take_deliveries():
@@ -111,6 +116,11 @@ class Link(Carrier):
         self._fifo.receive(source, fifo.Ack(mid))
 
     def permitted(self, source: str, mid: int) -> None:
+        """Refuse a permit: protocols on a link have no permits here.
+
+        Raises:
+            RemoteProtocolError: Always; no peer sends a permit on a link.
+        """
         raise RemoteProtocolError(f"{source!r} sent a permit, but {self._name} has no permits")
 
     def take_runs(self) -> list[tuple[str, MessageRun]]:

@@ -33,7 +33,11 @@ def put(n: int) -> bytes:
 
 
 def get(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at an index, and the index after it."""
+    """Return the number at an index, and the index after it.
+
+    Raises:
+        MalformedError: The data ends too early.
+    """
     try:
         first = data[at]
     except IndexError:
@@ -48,7 +52,11 @@ def get(data: bytes, at: int) -> tuple[int, int]:
 
 
 def get_bytes(data: bytes, at: int, most: int) -> tuple[bytes, int]:
-    """Return bytes after their length, at most `most`, and the index after them."""
+    """Return bytes after their length, at most `most`, and the index after them.
+
+    Raises:
+        MalformedError: The data ends too early, or there are too many bytes.
+    """
     size, at = get(data, at)
     end = at + size
     if end > len(data):
@@ -65,7 +73,11 @@ def put_text(text: str) -> bytes:
 
 
 def get_text(data: bytes, at: int, most: int = 255) -> tuple[str, int]:
-    """Return a string that is not empty, and the index after it."""
+    """Return a string that is not empty, and the index after it.
+
+    Raises:
+        MalformedError: The data ends too early, or is not text.
+    """
     raw, at = get_bytes(data, at, most)
     try:
         text = raw.decode()

@@ -60,6 +60,7 @@ class Stations:
         self._next = [0, 1]
 
     def number(self, station: tuple[int, int], hot: bool) -> int:
+        """Give a station its number; hot stations have odd numbers."""
         k = self.ids[station] = self._next[hot]
         self._next[hot] += 2
         while len(self.values) <= k:
@@ -207,6 +208,7 @@ class Actor:
         return bool(state.left) and bool(self.next_send(state).ready(state.got))
 
     def next_send(self, state: Local) -> Any:
+        """Return the next send of the program."""
         return self.sends[len(self.sends) - state.left]
 
     def said_after(self, local: int, outcome: Outcome, all_of_it: tuple[Outcome, ...]) -> bool:
@@ -231,6 +233,7 @@ class Actor:
     # -- stations -------------------------------------------------------------
 
     def station(self, local: int, inbox: Inbox) -> int:
+        """Return the number of the station with a local state and an inbox."""
         return self.station_at(local, self.post.inboxes[self.index](inbox))
 
     def station_at(self, local: int, inbox: int) -> int:
@@ -241,9 +244,11 @@ class Actor:
         return k
 
     def inbox(self, station: int) -> Inbox:
+        """Return the inbox of a station."""
         return self.post.inboxes[self.index].values[self.stations.values[station][1]]
 
     def local(self, station: int) -> Local:
+        """Return the local state of a station."""
         return self.locals[self.stations.values[station][0]]
 
     def moves(self, station: int) -> list[Move]:
@@ -292,6 +297,7 @@ class Actor:
         return [each for each in outcomes if not self.said_after(local, each, outcomes)]
 
     def move(self, event: int, outcome: Outcome, inbox: Inbox, cost: int = FREE) -> Move:
+        """Return the move that an outcome of an event is."""
         bundles = tuple(
             [(j, self.post.bundles[j](sent)) for j, sent in outcome.sent if j != self.index]
         )

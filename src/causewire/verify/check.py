@@ -82,6 +82,7 @@ class SafetyViolation:
     steps: tuple[Step, ...]
 
     def counterexample(self, setup: Setup) -> Counterexample:
+        """Return the violation as a run that can be replayed, printed and drawn."""
         return Counterexample(setup, self.program, self.steps, self.kind)
 
 
@@ -104,6 +105,7 @@ class Result:
     """What happened at least once: see `sometimes`."""
 
     def take(self, seen: Exploration) -> None:
+        """Add the counts of one exploration."""
         self.states += seen.states
         self.transitions += seen.transitions
         self.depth = max(self.depth, seen.depth)

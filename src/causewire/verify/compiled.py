@@ -130,6 +130,7 @@ class CompiledSearch:
         return self.machine.pack(state >> self.layout.top, stations)
 
     def from_machine(self, state: int) -> int:
+        """Return the number that the compiled search uses for a state of the machine."""
         phase, stations = self.machine.unpack(state)
         return self._pack(phase, [self._station(i, each) for i, each in enumerate(stations)])
 

@@ -23,6 +23,7 @@ class Need(NamedTuple, Generic[T]):
     nodes: Collection[int] = ()
 
     def met(self, edge: T | None, node: int) -> bool:
+        """Return whether an edge or a node meets the need."""
         return edge in self.edges or node in self.nodes
 
 

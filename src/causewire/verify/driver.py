@@ -112,6 +112,11 @@ class RunDriver(Driver):
     pumps = True
 
     def check(self, endpoint: Endpoint) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            LocalProtocolError: The endpoint has no `take_runs` and `receive_run`.
+        """
         if not isinstance(endpoint, FifoEndpoint):
             raise LocalProtocolError(
                 f"{type(endpoint).__name__} has no take_runs and receive_run: "

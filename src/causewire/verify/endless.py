@@ -58,6 +58,7 @@ class State(NamedTuple):
     """How it came to be, one of the ways."""
 
     def key(self) -> Hashable:
+        """Return a value that equivalent states share."""
         parts = [*self.endpoints, *(packet for queue in self.channels for packet in queue)]
         return (canonical(parts), tuple(map(len, self.channels)), self.phases)
 
@@ -226,6 +227,7 @@ class EndlessSystem:
 
     @staticmethod
     def steps(turns: Sequence[Turn]) -> list[Step]:
+        """Return turns as steps of a run."""
         return [
             Step("send", i, -1, None, (0,)) if source < 0 else Step("receive", i, source, None, ())
             for i, source in turns

@@ -77,6 +77,7 @@ class Local(NamedTuple):
 
     @property
     def delivered(self) -> int:
+        """The number of messages delivered here."""
         return sum(bits.bit_count() for bits in self.got)
 
 
@@ -138,6 +139,7 @@ class ExecutedEvent:
         self.violation: str | None = None
 
     def perform(self, event: int) -> Outcome:
+        """Let the endpoint handle an event, and return the outcome."""
         actor = self.actor
         endpoint = self.endpoint
         driver = actor.post.driver

@@ -60,6 +60,7 @@ class Summary:
     required: frozenset[str] = frozenset()
 
     def take(self, result: Result) -> None:
+        """Add the result of one unit."""
         self.done += 1
         self.complete &= result.complete
         self.states += result.states

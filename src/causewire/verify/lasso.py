@@ -107,9 +107,11 @@ class StarvationResult:
 
     @property
     def passed(self) -> bool:
+        """Whether the search was complete, saw a message held, and found no starvation."""
         return self.complete and self.lasso is None and self.held > 0
 
     def to_json(self) -> dict[str, Any]:
+        """Return the result as values for JSON."""
         lasso = self.lasso
         return {
             "protocol": self.protocol,
@@ -127,6 +129,7 @@ class StarvationResult:
         }
 
     def words(self) -> str:
+        """Return the result as text."""
         sends = "; ".join(
             f"p{i} sends to {' and '.join(f'p{j}' for j in to)}"
             + (", once" if i == VICTIM else ", again and again")

@@ -45,6 +45,7 @@ class KeyTable:
         self.count = 0
 
     def put(self, key: int, value: int) -> None:
+        """Add a key that is not in the table, with its value."""
         if 2 * self.count >= len(self.rows):
             self.rows = rehashed(self.rows)
         put(self.rows, key, value)
@@ -52,6 +53,7 @@ class KeyTable:
 
     @property
     def nbytes(self) -> int:
+        """The memory of the table, in bytes."""
         return self.rows.nbytes
 
 
@@ -99,6 +101,7 @@ class Library:
         return ids[local]
 
     def local_of(self, number: int) -> tuple[Actor, int]:
+        """Return the actor and the local state that have a number."""
         return self._locals[number]
 
     def inbox(self, j: int, inbox: int) -> int:

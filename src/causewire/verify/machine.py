@@ -76,9 +76,11 @@ class Stage:
         return sum(len(actor.locals) for actor in self._actors.values())
 
     def everybody(self) -> Iterable[Actor]:
+        """Return all actors that have been made."""
         return self._actors.values()
 
     def actors(self, program: Program, ghost: Ghost, name: object) -> list[Actor]:
+        """Return an actor for each process of a program."""
         return [self.actor(i, sends, ghost, name) for i, sends in enumerate(program)]
 
 
@@ -182,6 +184,7 @@ class Machine:
     # -- states ---------------------------------------------------------------
 
     def pack(self, phase: int, stations: list[int]) -> int:
+        """Return a state of the system as one integer."""
         state = phase << self.top
         for station, shift in zip(stations, self.shifts, strict=True):
             state |= station << shift
@@ -204,6 +207,7 @@ class Machine:
         return actor.moves(station), False
 
     def row(self, index: int, phase: int, station: int) -> Row:
+        """Return all moves of one process in one phase and station."""
         after = self.phases.after[phase]
         shift = self.shifts[index]
         moves, eager = self.moves(index, station)
@@ -234,6 +238,7 @@ class Machine:
         return Row(tuple(inner), grouped, tuple(several), number, tuple(special), eager)
 
     def arrivals(self, j: int, bundle: int) -> Arrivals:
+        """Return what a bundle of packets does to the inbox of process j."""
         key = (j, bundle)
         found = self._arrivals.get(key)
         if found is None:

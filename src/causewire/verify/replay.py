@@ -118,6 +118,7 @@ class Client:
             endpoint.on_delivery = self.delivers
 
     def send(self, inside: str | None = None) -> None:
+        """Make the next send of the program."""
         run = self.run
         send = self.left.pop(0)
         mid = len(run.program[self.index]) - len(self.left)
@@ -144,6 +145,7 @@ class Client:
             self.run.note("stop", self.index)
 
     def delivers(self, delivery: Delivery) -> None:
+        """Record a delivery, and make the sends that react to it."""
         source = self.run.names.index(delivery.source)
         self.run.note("deliver", self.index, delivery.payload, (source,))
         self.got[source] |= 1 << int(delivery.payload.rpartition(":")[2])
@@ -186,6 +188,7 @@ class Replay:
         packet: Packet | None = None,
         number: int = -1,
     ) -> None:
+        """Record what happened."""
         self.happened.append(Happening(self._step, kind, process, message, peers, packet, number))
 
     def _take(self, step: Step) -> None:

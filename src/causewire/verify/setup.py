@@ -202,4 +202,5 @@ class Phases:
         return len(self.values)
 
     def marked(self, phase: int) -> bool:
+        """Return whether a message has been marked in a phase."""
         return bool(self.values[phase][0])

@@ -88,6 +88,9 @@ def spread(
     """Results as they come; each worker has its share of the memory.
 
     `show` is called now and then with the states, transitions and depth under way.
+
+    Raises:
+        WorkerLostError: A worker process was killed.
     """
     spawn = multiprocessing.get_context("spawn")
     board = spawn.Array("q", 3 * workers)

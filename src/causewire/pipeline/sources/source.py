@@ -115,7 +115,11 @@ class CausewireSource(DataSource):
         return _Reader(self._kind, self._show, self._options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        """For `spark.readStream`."""
+        """For `spark.readStream`.
+
+        Raises:
+            TraceError: The source is not a trace.
+        """
         if self._kind != "trace":
             raise TraceError("causewire source", None, "only traces can be followed")
         whole = self._options.get("whole") == "true"

@@ -111,6 +111,9 @@ class Experiment:
         """Every run, in the order of the file.
 
         The same run may be in two grids; it has the same name in both.
+
+        Raises:
+            PipelineError: A combination is not possible, or a grid is empty.
         """
         runs: list[Run] = []
         for grid in self.grids:
@@ -128,7 +131,11 @@ class Experiment:
 
 
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
-    """Read an experiment file; what is wrong with it is said in one line."""
+    """Read an experiment file; what is wrong with it is said in one line.
+
+    Raises:
+        PipelineError: The file cannot be read, or is not an experiment.
+    """
     file = os.fspath(path)
     try:
         source = Path(path).read_text(encoding="utf-8")

@@ -29,7 +29,11 @@ class Folder(SweepLayout):
         super().__init__(Path(path).absolute())
 
     def check(self) -> None:
-        """Refuse, before any work is done, what could not be written to."""
+        """Refuse, before any work is done, what could not be written to.
+
+        Raises:
+            PipelineError: The directory cannot be written to.
+        """
         if self.path.exists():
             if not self.path.is_dir():
                 raise PipelineError(f"{self.path} exists, and is not a directory")
@@ -43,7 +47,11 @@ class Folder(SweepLayout):
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Have the directory to oneself."""
+        """Have the directory to oneself.
+
+        Raises:
+            PipelineError: Another sweep is writing to the directory.
+        """
         with self._writing():
             self.journal.mkdir(parents=True, exist_ok=True)
             lock = (self.journal / "lock").open("w")
@@ -89,6 +97,7 @@ class Folder(SweepLayout):
         shutil.rmtree(self.trace(run), ignore_errors=True)
 
     def has_trace(self, run: str) -> bool:
+        """Return whether the trace of a run is there."""
         return self.trace(run).is_dir()
 
     def entries(self) -> str:

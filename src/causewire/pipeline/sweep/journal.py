@@ -38,9 +38,11 @@ class JournalWriter:
         self._file: io.FileIO | None = None
 
     def begin(self, run: str) -> None:
+        """Record that a run is being simulated."""
         self._append({"begin": run, "code": self._code})
 
     def end(self, run: str, seconds: float, row: dict[str, Any]) -> None:
+        """Record the row of a run, and how long its simulation took."""
         self._append({"end": run, "code": self._code, "seconds": seconds, "row": row})
 
     def _append(self, entry: dict[str, Any]) -> None:
@@ -55,6 +57,7 @@ class JournalWriter:
             raise PipelineError(f"{self._path.parent}: cannot be written: {reason}") from None
 
     def close(self) -> None:
+        """Close the file, if it was opened."""
         if self._file is not None:
             self._file.close()
 

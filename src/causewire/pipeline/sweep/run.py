@@ -67,6 +67,7 @@ class Sweep:
     """Names all that was asked for: the runs, what is derived of them, traces or none."""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the summary as values for JSON."""
         return asdict(self)
 
 

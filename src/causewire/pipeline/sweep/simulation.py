@@ -181,6 +181,7 @@ class TaskAttempt:
         return row
 
     def close(self) -> None:
+        """Close the journal file of this attempt."""
         self._writer.close()
 
 

@@ -76,7 +76,11 @@ def table_of(parameters: DataFrame, rows: DataFrame, partitions: int = 1) -> Dat
 
 
 def derived(table: DataFrame, expressions: Mapping[str, str]) -> DataFrame:
-    """The table with the columns that an experiment derives, in their order."""
+    """The table with the columns that an experiment derives, in their order.
+
+    Raises:
+        PipelineError: An expression cannot be evaluated.
+    """
     for name, expression in expressions.items():
         try:
             table = table.withColumn(name, F.expr(expression))

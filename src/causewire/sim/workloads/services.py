@@ -87,6 +87,11 @@ class Microservices(Workload):
     services: Mapping[str, Service] = field(metadata=by(_services))
 
     def check(self) -> None:
+        """Check rules that concern several settings at once.
+
+        Raises:
+            SimulationError: The settings contradict each other.
+        """
         for name, service in self.services.items():
             for call in service.calls:
                 if call.to not in self.services:

@@ -37,7 +37,11 @@ Mapper = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def mapper(mapping: str | Mapping[str, Any]) -> Mapper:
-    """The function that a mapping describes; `TraceError` if it is none."""
+    """The function that a mapping describes; `TraceError` if it is none.
+
+    Raises:
+        TraceError: The mapping is malformed.
+    """
     if isinstance(mapping, str):
         try:
             mapping = json.loads(mapping)

@@ -15,14 +15,20 @@ __all__ = ["TABLE"]
 
 
 class CspsPermitsIgnored(PermitsIgnored, Csps):
+    """`csps` that releases messages without waiting for permits."""
+
     __slots__ = ()
 
 
 class CspsEarlyPermitsDropped(EarlyPermitsDropped, Csps):
+    """`csps` that forgets a permit which overtakes its message."""
+
     __slots__ = ()
 
 
 class CspsUpcallFirst(UpcallFirst, Csps):
+    """`csps` that calls the application before it updates its state."""
+
     __slots__ = ()
 
 

@@ -24,10 +24,14 @@ class _RunsUnflagged(HybridEndpoint[Any]):
 
 
 class CspsRunsUnflagged(_RunsUnflagged, Csps):
+    """`csps` whose runs of messages carry no flag."""
+
     __slots__ = ()
 
 
 class SpsRunsUnflagged(_RunsUnflagged, Sps):
+    """`sps` whose runs of messages carry no flag."""
+
     __slots__ = ()
 
 

@@ -15,14 +15,20 @@ __all__ = ["TABLE"]
 
 
 class SpsPermitsIgnored(PermitsIgnored, Sps):
+    """`sps` that releases messages without waiting for permits."""
+
     __slots__ = ()
 
 
 class SpsEarlyPermitsDropped(EarlyPermitsDropped, Sps):
+    """`sps` that forgets a permit which overtakes its message."""
+
     __slots__ = ()
 
 
 class SpsUpcallFirst(UpcallFirst, Sps):
+    """`sps` that calls the application before it updates its state."""
+
     __slots__ = ()
 
 
