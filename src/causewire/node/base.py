@@ -171,6 +171,17 @@ class BaseNode(Generic[R]):
         return self._transport.me.incarnation
 
     @property
+    def label(self) -> str:
+        """What this incarnation is called in traces: the name, and the number of its life."""
+        life = self._arguments["life"]
+        return self.name if life == 1 else f"{self.name}/{life}"
+
+    @property
+    def idle(self) -> bool:
+        """Whether every accepted message is delivered, and nothing waits here."""
+        return self._transport.idle
+
+    @property
     def address(self) -> Address:
         """The address on which this node listens.
 
@@ -186,8 +197,10 @@ class BaseNode(Generic[R]):
         """Replace the transport by that of a new incarnation, with the same peers."""
         old = self._transport
         number = max(new_incarnation(), old.me.incarnation + 1, old.me.superseded + 1)
+        self._arguments["life"] += 1
         self._transport = Transport(self.name, incarnation=number, **self._arguments)
         if self._recorder is not None:
+            self._recorder.begin_life(self._arguments["life"])
             self._transport.observer = self._recorder
         for name, peer in old.status().peers.items():
             self._transport.add_peer(name, peer.address, now)

@@ -59,11 +59,15 @@ class TraceRecorder:
         self._writer = open_writer(path, live=Path(path).suffix == ".jsonl")
         self._run = run
         self._name = name
-        self._process = name if life == 1 else f"{name}/{life}"
-        self._seq = 0
         self.clock = 0
         self.failure: str | None = None
         """Why the trace ends, if it could not be written."""
+        self.begin_life(life)
+
+    def begin_life(self, life: int) -> None:
+        """Record what follows under the label of a new incarnation."""
+        self._process = self._name if life == 1 else f"{self._name}/{life}"
+        self._seq = 0
         self._row(START, None, None, ())
 
     def _row(

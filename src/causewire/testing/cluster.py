@@ -63,10 +63,11 @@ class Cluster:
                 await process.wait()
         self.proxy.stop()
 
-    async def start(self, name: str) -> None:
-        """Start a process, or start it again."""
+    async def start(self, name: str, **more: Any) -> None:
+        """Start a process, or start it again, with `more` settings for this start."""
         peers = {other: self.proxy.address(name, other) for other in self.names if other != name}
         settings = {"name": name, "peers": peers, **self._settings, **self._each.get(name, {})}
+        settings |= more
         self.processes[name] = await asyncio.create_subprocess_exec(
             sys.executable,
             self._program,

@@ -31,6 +31,9 @@ class Puppet:
             key=settings["key"].encode() if settings.get("key") else None,
             trace=settings.get("trace"),
             run=settings.get("run", "test"),
+            incarnation=settings.get("incarnation"),
+            give_up_after=settings.get("give_up_after", "default"),
+            rejoin=settings.get("rejoin", False),
         )
         self.others: list[str] = sorted(settings["peers"])
 
