@@ -21,7 +21,7 @@ With --phases: nanoseconds of `fifo`, `csps` and `sps` for each step of the cycl
 which one process sends 2,000 messages to its 8 correspondents and gets an ack for
 each, so that all but the first are flagged and each of these has its permit.
 
-A row is left out where the warm-up alone takes longer than is bearable.
+A row is left out where the warm-up alone takes too long.
 """
 
 from __future__ import annotations
@@ -166,7 +166,9 @@ class Bench:
     def warmed_up(self, name: str) -> System | None:
         """A system in which everybody has heard of everybody, unless that takes too long."""
         if protocols.describe(name).fixed_group and self.processes > 200:
-            return None  # vectors and matrices for each of them: not bearable, and not small
+            return (
+                None  # vectors and matrices for each of them: not tolerated_networks, and not small
+            )
         system = System(name, self.processes)
         started = time.process_time()
         for _ in range(WARM_UP * self.blocks):
@@ -239,7 +241,7 @@ def main() -> None:
         bench = Bench(names, processes, args.repetitions)
         for name in names:
             if name not in bench.best:
-                print(f"{name:12} {processes:9,}        -  (not bearable)")
+                print(f"{name:12} {processes:9,}        -  (not tolerated_networks)")
                 continue
             us = bench.best[name]
             first.setdefault(name, us)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from causewire import protocols
-from causewire.testing import STUCK, VARIANTS, WRONG, admits, bearable, command, run
+from causewire.testing import STUCK, VARIANTS, WRONG, admits, command, run, tolerated_networks
 
 BATCH = 500
 SHOWN = 5
@@ -103,7 +103,7 @@ def perform(task: Task) -> tuple[Subject, Result]:
 
 def tasks(subject: Subject, runs: int, seed: int) -> Iterator[Task]:
     """The runs of a subject, shared out among the networks that it must bear."""
-    profiles = bearable(subject.protocol, dict(subject.options))
+    profiles = tolerated_networks(subject.protocol, dict(subject.options))
     for k, profile in enumerate(profiles):
         share = runs // len(profiles) + (k < runs % len(profiles))
         for start in range(seed, seed + share, BATCH):
@@ -141,7 +141,7 @@ def table(results: dict[Subject, Result]) -> str:
     head = ("protocol", "networks", "runs", "messages", "deliveries", "violations", "stuck")
     rows = [(*head, "errors", "s", "ms/run", "verdict")]
     for subject, result in results.items():
-        profiles = bearable(subject.protocol, dict(subject.options))
+        profiles = tolerated_networks(subject.protocol, dict(subject.options))
         rows.append(
             (
                 str(subject),

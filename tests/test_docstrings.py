@@ -47,8 +47,8 @@ def callables(module: ModuleType) -> Iterator[tuple[str, object]]:
                 function = unwrapped(attribute)
                 if not member.startswith("_") and function is not None:
                     yield f"{name}.{member}", (value, member, function)
-        elif inspect.isfunction(value):
-            yield name, value
+        elif inspect.isfunction(value) and "<locals>" not in value.__qualname__:
+            yield name, value  # what another function made is documented there
 
 
 def unwrapped(attribute: object) -> FunctionType | None:

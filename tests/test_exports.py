@@ -83,7 +83,7 @@ PUBLIC: dict[str, str] = {
     """,
     "causewire.testing": """
         Case Flying Network Oracle OracleViolation Outcome PROFILES Play Profile Reaction
-        STUCK VARIANTS WRONG admits bearable command load narrate replay run runs shrink
+        STUCK VARIANTS WRONG admits tolerated_networks command load narrate replay run runs shrink
     """,
 }
 

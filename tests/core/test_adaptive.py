@@ -15,13 +15,13 @@ import pytest
 from causewire import protocols
 from causewire.core.adaptive import Adaptive, Part
 from causewire.core.endpoint import LocalProtocolError
-from causewire.testing import Network, bearable, load, narrate, replay, run
+from causewire.testing import Network, load, narrate, replay, run, tolerated_networks
 
 from .adaptive_mutants import FORGETFUL, STUCK, UNSAFE, Replacing, mutant
 from .adaptive_world import Invariants, adaptive
 
 CAPS = [0, 1, 2, 4, 8, 16, 64, None]
-PROFILES = [profile.name for profile in bearable("adaptive")]
+PROFILES = [profile.name for profile in tolerated_networks("adaptive")]
 CASES = sorted((Path(__file__).parent / "adaptive_cases").glob("*.json"))
 Link = tuple[str, str]
 

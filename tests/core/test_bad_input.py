@@ -17,7 +17,7 @@ import pytest
 
 from causewire import protocols
 from causewire.core.endpoint import Endpoint, LocalProtocolError, Packet, RemoteProtocolError
-from causewire.testing import Network, admits, bearable, run
+from causewire.testing import Network, admits, run, tolerated_networks
 from causewire.testing.forgery import HUGE, STRANGER, Forgery, forgeries
 from causewire.testing.play import Play
 
@@ -33,7 +33,7 @@ def packets_of_all() -> tuple[Packet, ...]:
     samples: dict[type, Packet] = {}
     for name in NAMES:
         for seed in range(30):
-            network = run(name, bearable(name)[-1].name, seed).play.network
+            network = run(name, tolerated_networks(name)[-1].name, seed).play.network
             for packets in network.links.values():
                 for packet in packets:
                     samples.setdefault(type(packet), packet)
@@ -156,7 +156,7 @@ LIES = {
 @pytest.mark.parametrize("protocol", NAMES)
 def test_what_no_correct_peer_could_send(protocol: str) -> None:
     tried: Counter[str] = Counter()
-    profiles = bearable(protocol)
+    profiles = tolerated_networks(protocol)
     for seed in SEEDS:
         profile = profiles[seed % len(profiles)].name
         outcome = run(protocol, profile, seed, probe=Forger(protocol, seed, tried))

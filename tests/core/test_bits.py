@@ -9,7 +9,7 @@ import pytest
 
 from causewire import protocols
 from causewire.core import WORD_BITS, Packet
-from causewire.testing import VARIANTS, bearable, run
+from causewire.testing import VARIANTS, run, tolerated_networks
 
 EVERYTHING: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in protocols.names()]
 EVERYTHING += [(name, options) for name, _ in EVERYTHING for options in VARIANTS.get(name, ())]
@@ -20,7 +20,9 @@ def test_packets_have_the_bits_that_the_footprint_says(
     protocol: str, options: dict[str, Any]
 ) -> None:
     """Exactly, where a kind of packet always has the same size."""
-    outcome = run(protocol, bearable(protocol, options)[0].name, 1, protocol_options=options)
+    outcome = run(
+        protocol, tolerated_networks(protocol, options)[0].name, 1, protocol_options=options
+    )
     seen = 0
     for endpoint in outcome.play.network.endpoints.values():
         footprint = endpoint.footprint()

@@ -20,13 +20,13 @@ from causewire.testing import (
     VARIANTS,
     Outcome,
     admits,
-    bearable,
     command,
     narrate,
     replay,
     run,
     runs,
     shrink,
+    tolerated_networks,
 )
 from causewire.testing.play import Play
 from causewire.testing.strategies import outcomes
@@ -49,7 +49,7 @@ def complaint(outcome: Outcome) -> str:
     [
         (name, profile.name, options)
         for name, options in EVERYTHING
-        for profile in bearable(name, options)
+        for profile in tolerated_networks(name, options)
     ],
     ids=str,
 )
@@ -81,7 +81,7 @@ def test_runs_by_hypothesis(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", GOOD)
 def test_when_all_is_done_there_is_silence(protocol: str) -> None:
     """An idle endpoint has nothing to say, however often it is given the occasion."""
-    for profile in bearable(protocol):
+    for profile in tolerated_networks(protocol):
         for outcome in runs(protocol, profile.name, range(20)):
             network = outcome.play.network
             for process in network.endpoints:
@@ -140,7 +140,7 @@ def test_hypothesis_catches_them_too() -> None:
 
 def test_fifo_keeps_the_order_of_each_sender() -> None:
     """All that it does wrong is between messages of different senders."""
-    for profile in bearable("fifo"):
+    for profile in tolerated_networks("fifo"):
         for outcome in runs("fifo", profile.name, range(50)):
             assert not any(violation.fifo for violation in outcome.violations)
 
@@ -185,7 +185,7 @@ def test_the_runs_are_worth_something(protocol: str) -> None:
     about = protocols.describe(protocol)
     seen: Counter[str] = Counter()
     observer = Observer()
-    for profile in bearable(protocol):
+    for profile in tolerated_networks(protocol):
         for seed in range(25):
             outcome = run(protocol, profile.name, seed, probe=observer)
             play = outcome.play
@@ -218,7 +218,7 @@ def test_the_runs_are_worth_something(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", NAMES)
 def test_a_run_is_a_function_of_its_seed(protocol: str) -> None:
-    for profile in bearable(protocol):
+    for profile in tolerated_networks(protocol):
         for seed in range(5):
             first, second = (run(protocol, profile.name, seed) for _ in range(2))
             again = replay(first.play.case())

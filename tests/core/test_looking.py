@@ -13,7 +13,7 @@ import pytest
 from causewire import protocols
 from causewire.core import Endpoint, Packet
 from causewire.core.fifo import Ack
-from causewire.testing import VARIANTS, Network, bearable, run
+from causewire.testing import VARIANTS, Network, run, tolerated_networks
 from causewire.testing.play import Play
 
 from .steps import steps
@@ -51,7 +51,7 @@ def packets(play: Play) -> dict[tuple[str, str], list[Packet]]:
 
 @pytest.mark.parametrize(("protocol", "options"), EVERYTHING, ids=str)
 def test_a_run_that_is_looked_at_goes_the_same_way(protocol: str, options: dict[str, Any]) -> None:
-    profiles = bearable(protocol, options)
+    profiles = tolerated_networks(protocol, options)
     for seed in range(12):
         profile = profiles[seed % len(profiles)].name
         unseen = run(protocol, profile, seed, protocol_options=options).play

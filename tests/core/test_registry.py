@@ -18,13 +18,13 @@ from causewire.testing import (
     Case,
     Network,
     admits,
-    bearable,
     command,
     narrate,
     replay,
     run,
     runs,
     shrink,
+    tolerated_networks,
 )
 from causewire.testing.strategies import outcomes, profiles, workloads
 
@@ -131,7 +131,7 @@ def test_unknown_names_and_options() -> None:
 
 
 def test_values_in_the_testing_kit() -> None:
-    assert [profile.name for profile in bearable(MINE)] == [
+    assert [profile.name for profile in tolerated_networks(MINE)] == [
         "fifo",
         "fifo-delay",
         "reorder",

@@ -16,7 +16,7 @@ import pytest
 
 from causewire import protocols
 from causewire.core.endpoint import Endpoint, Packet
-from causewire.testing import VARIANTS, bearable, run
+from causewire.testing import VARIANTS, run, tolerated_networks
 from causewire.testing.play import Outcome, Play
 
 NAMES = protocols.names()
@@ -24,7 +24,7 @@ SEEDS = range(10)
 
 
 def profile_for(protocol: str, seed: int, **options: object) -> str:
-    profiles = bearable(protocol, options)
+    profiles = tolerated_networks(protocol, options)
     return profiles[seed % len(profiles)].name
 
 

@@ -288,7 +288,7 @@ class Node(Driver):
         """Give a peer up: treat it as dead, and tell all others.
 
         Messages to it fail, and nothing waits for it any longer. If it is alive after all,
-        it is told, and may come back as a new incarnation.
+        it learns that, and may come back as a new incarnation.
 
         Raises:
             Closed: The node is not running.

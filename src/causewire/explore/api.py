@@ -32,7 +32,7 @@ __all__ = ["Answer", "Api", "BadRequestError"]
 
 
 class BadRequestError(CausewireError):
-    """A question that makes no sense."""
+    """A request that cannot be answered."""
 
 
 class Answer(NamedTuple):

@@ -19,7 +19,7 @@ __all__ = ["Copies", "join"]
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies in the order of their sends; a row is -1 where the trace has none."""
+    """Copies in the order of their sends; a row is -1 if the trace lacks it."""
 
     source: Words
     target: Words

@@ -48,7 +48,7 @@ _FOUND = 4096
 NO_SEND = "its send did not come in time, or it was delivered before"
 TOO_LATE = "came after rows that follow it"
 SEND_TOO_LATE = "came after its delivery had gone without it"
-WINDOW_TOLD = "came after its window was told; checked, but not measured"
+WINDOW_TOLD = "came after its window was reported; checked, but not measured"
 SENT_AGAIN = "sent a second time, or out of order"
 BY_ANOTHER = "sent by another process than its origin"
 

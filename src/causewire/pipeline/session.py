@@ -131,8 +131,8 @@ def _submitted() -> dict[str, str]:
 def _interruptible() -> Iterator[Callable[[], None]]:
     """Let an interrupt end a block as in any program: by `KeyboardInterrupt`, and quietly.
 
-    PySpark's own handler calls Java from within a call to Java, and Py4J prints what
-    comes of it. The block calls what it is given when PySpark has installed that handler.
+    PySpark's own handler calls Java from within a call to Java, and Py4J prints the
+    failure. The block calls what it is given when PySpark has installed that handler.
     """
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
     root.addFilter(_not_of_py4j)

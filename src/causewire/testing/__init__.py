@@ -14,7 +14,7 @@ from .network import Flying, Network
 from .oracle import Oracle, OracleViolation
 from .play import STUCK, WRONG, Outcome, Play, replay
 from .profiles import PROFILES, Profile
-from .promises import VARIANTS, admits, bearable
+from .promises import VARIANTS, admits, tolerated_networks
 from .shrinking import shrink
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "Profile",
     "Reaction",
     "admits",
-    "bearable",
     "command",
     "load",
     "narrate",
@@ -40,4 +39,5 @@ __all__ = [
     "run",
     "runs",
     "shrink",
+    "tolerated_networks",
 ]

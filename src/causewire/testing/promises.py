@@ -15,7 +15,7 @@ from ..protocols import Protocol
 from .play import STUCK
 from .profiles import PROFILES, Profile
 
-__all__ = ["VARIANTS", "admits", "bearable", "promised"]
+__all__ = ["VARIANTS", "admits", "promised", "tolerated_networks"]
 
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "adaptive": ({"cap": 0}, {"cap": 1, "groups": 1}, {"cap": 2, "groups": 0}, {"cap": None}),
@@ -44,7 +44,7 @@ def promised(
     return protocols.describe(protocol).with_options(**(protocol_options or {}))
 
 
-def bearable(
+def tolerated_networks(
     protocol: str | Protocol, protocol_options: Mapping[str, Any] | None = None
 ) -> list[Profile]:
     """Return the networks on which a protocol must keep all that it promises.

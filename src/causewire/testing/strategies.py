@@ -24,7 +24,7 @@ from .adversary import RandomWorkload, Send
 from .cases import Reaction, process_names
 from .play import Outcome, Play
 from .profiles import PROFILES, Profile
-from .promises import bearable, promised
+from .promises import promised, tolerated_networks
 
 __all__ = ["Move", "destinations", "moves", "outcomes", "played", "profiles", "workloads"]
 
@@ -47,7 +47,7 @@ def profiles(
     protocol: str | Protocol, protocol_options: Mapping[str, Any] | None = None
 ) -> st.SearchStrategy[Profile]:
     """Return a strategy for networks on which a protocol must keep all that it promises."""
-    return st.sampled_from(bearable(protocol, protocol_options))
+    return st.sampled_from(tolerated_networks(protocol, protocol_options))
 
 
 def destinations(

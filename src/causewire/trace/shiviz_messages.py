@@ -36,6 +36,7 @@ class LogEntry(NamedTuple):
 
     @property
     def own(self) -> int:
+        """The host's own component of the clock."""
         return self.clock[self.host]
 
 
@@ -98,6 +99,7 @@ def written_event(entry: LogEntry) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def events_from_text(run: str, entries: Iterable[LogEntry]) -> list[Event]:
+    """Return the events of a log that `write_shiviz` wrote."""
     rows = _Rows(run)
     for entry in entries:
         found = written_event(entry)
@@ -204,6 +206,7 @@ def _names(text: str) -> list[str]:
 
 
 def events_from_clocks(run: str, entries: list[LogEntry]) -> list[Event]:
+    """Infer messages from vector clocks alone, and return the events."""
     known = {(entry.host, entry.own): entry for entry in entries}
     learnt: dict[tuple[str, int], list[tuple[str, int]]] = {}  # event -> sends that it received
     to: dict[tuple[str, int], dict[str, None]] = {}  # send -> who learnt from it

@@ -6,7 +6,7 @@ answered. It is *established* when both sides have seen their incarnation answer
 incarnation: the name of the process for its first incarnation, and another name for each
 later one, so that the protocol treats every incarnation as a process of its own.
 
-Apart from messages, a peer is told values that only grow (an ack and a permit of the
+Apart from messages, a peer gets values that only grow (an ack and a permit of the
 protocol), questions and answers. None of them is queued: if the datagram with a value is
 lost, the value of that later time is sent.
 """
@@ -155,7 +155,7 @@ class Session:
         """The last message that was delivered to the peer's application."""
         self.unconfirmed: deque[tuple[int, int]] = deque()
         """For a protocol on a link: messages that are not confirmed, and their sizes."""
-        # What the peer has to be told.
+        # What the peer has to learn.
         self.ack_due = False
         self.control_due = False
         self.ping_due = False

@@ -1,4 +1,4 @@
-"""What the check itself keeps, beside the protocol: who knows of which message.
+"""What the check itself keeps, apart from the protocol: who knows of which message.
 
 Causal order is judged from outside, by what the application sends and gets, never
 by what the protocol says of itself. A *ghost* is the observer's part of a local

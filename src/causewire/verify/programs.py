@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ProgramError(CausewireError, ValueError):
-    """A program that cannot be read, or makes no sense."""
+    """A program that cannot be read, or is impossible."""
 
 
 class Send(NamedTuple):

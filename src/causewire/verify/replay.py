@@ -64,7 +64,7 @@ def steps_of(machine: Machine, way: Way) -> list[Step]:
 
 
 def _payload(packet: Packet) -> int:
-    """Return where the payload of a packet is; 0 if it has none."""
+    """Return where the payload of a packet is; 0 if there is no payload."""
     return 1 + packet.fields.index("payload") if "payload" in packet.fields else 0
 
 

@@ -41,7 +41,7 @@ CLIENT, SERVER, PRODUCER, CONSUMER, INTERNAL = (
 INSTANCE = ("service.instance.id", "k8s.pod.name", "container.id", "host.name")
 """Attributes that tell one instance of a service from another, the best first."""
 
-# What a report should say about the data, beside what was found.
+# What a report should say about the data, in addition to the findings.
 NO_PARENT = "spans whose parent is missing"
 NO_INSTANCE = "spans that do not say which instance of the service they are from"
 NO_KEY = "messages in queues without a key or partition, of which no order is expected"
