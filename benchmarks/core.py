@@ -166,9 +166,7 @@ class Bench:
     def warmed_up(self, name: str) -> System | None:
         """A system in which everybody has heard of everybody, unless that takes too long."""
         if protocols.describe(name).fixed_group and self.processes > 200:
-            return (
-                None  # vectors and matrices for each of them: not tolerated_networks, and not small
-            )
+            return None  # vectors and matrices for each of them take too long
         system = System(name, self.processes)
         started = time.process_time()
         for _ in range(WARM_UP * self.blocks):
