@@ -328,6 +328,18 @@ def test_a_run_is_gone_through_step_by_step(page: OpenPage) -> None:
     assert page.value("app.main.step") is None
 
 
+def test_acks_and_permits_can_be_drawn(browser: Any) -> None:
+    events = simulated("csps", 60)
+    with serving(trace_of(events, "run")) as server, opened(browser, server) as page:
+        assert page.value("app.main.windows.data.packet_sort") is None
+        page.page.check("#control")
+        page.until("app.main.windows.data.packet_sort")
+        acks = sum(event.kind in ("ack_receive", "permit_receive") for event in events)
+        assert page.value("app.main.windows.data.packet_sort.length") == acks
+        page.page.uncheck("#control")
+        page.until("!app.main.windows.data.packet_sort")
+
+
 def test_a_message_is_found_by_name(page: OpenPage) -> None:
     page.page.fill("#find-text", "p3:7")
     page.page.keyboard.press("Enter")

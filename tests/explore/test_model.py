@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from causewire.explore.causality import Causality
+from causewire.explore.packets import SORTS, packets_of
 from causewire.explore.run import RunData
 from causewire.explore.table import read
 from causewire.trace import Event, TraceError, trace_of
@@ -152,6 +153,41 @@ def test_a_chain_is_a_shortest_one() -> None:
     assert [run.message(hop.send) for hop in causality.chain(first, last) or ()] == ["a:2"]
     early = causality.chain(first, _row(run, "c", 0)) or ()
     assert [run.message(hop.send) for hop in early] == ["a:1", "b:1"]
+
+
+def test_control_packets_are_joined() -> None:
+    events = simulated("csps")
+    run = run_of(events)
+    packets = packets_of(run)
+    kinds = [event.kind for event in events]
+    assert len(packets.arrival) == kinds.count("ack_receive") + kinds.count("permit_receive")
+    rows = run.rows
+    for departure, arrival, sort in zip(
+        packets.departure.tolist(), packets.arrival.tolist(), packets.sort.tolist(), strict=True
+    ):
+        assert departure < arrival
+        assert run.kinds[rows.kind[departure]] == SORTS[sort]
+        assert run.kinds[rows.kind[arrival]] == f"{SORTS[sort]}_receive"
+        assert rows.peers[rows.first[departure]] == rows.process[arrival]
+        assert rows.peers[rows.first[arrival]] == rows.process[departure]
+        assert rows.mid[departure] == rows.mid[arrival]
+    assert len(set(packets.departure.tolist())) == len(packets.departure)
+    assert len(packets_of(run_of(STORY)).arrival) == 0
+
+
+def test_a_run_that_contradicts_itself_can_still_be_looked_at() -> None:
+    run = run_of(
+        [
+            Event("r", "a", 0, 0, 1, "deliver", "b", 1, ("b",)),
+            Event("r", "a", 1, 1, 2, "send", "a", 1, ("b",)),
+            Event("r", "b", 0, 2, 3, "deliver", "a", 1, ("a",)),
+            Event("r", "b", 1, 3, 4, "send", "b", 1, ("a",)),
+        ]
+    )
+    causality = Causality(run)
+    assert causality.past(0).tolist() == causality.past(3).tolist() == [2, 2]
+    assert len(causality.chain(0, 3) or ()) == 1
+    assert causality.chain(3, 0) is not None
 
 
 def test_runs_are_kept_apart() -> None:

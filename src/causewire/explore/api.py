@@ -366,6 +366,7 @@ def _asked(query: Query, end: float, processes: int) -> Window:
         _lanes(query, processes),
         _number(query, "fastest", None),
         _number(query, "slowest", None),
+        query.get("control") == "1",
     )
 
 

@@ -1,4 +1,4 @@
-"""Answers to what somebody asks by clicking: about one event, about two, about violations."""
+"""Answers to clicks: about one event, about two, about violations."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from .window import View
 __all__ = ["MOST_MESSAGES", "ReplayError", "candidates", "replayed"]
 
 MOST_MESSAGES = 50_000
-"""Messages of a run that is replayed while somebody waits."""
+"""Messages of a run that can be replayed: more would take too long to wait for."""
 
 
 class ReplayError(CausewireError):

@@ -103,7 +103,7 @@ def _collected(api: Api) -> dict[str, Any]:
                 keep(name, d, run)
             if len(api.datasets) > 1:
                 keep("align", d, run, other=1 - d)
-            window = keep("window", d, run)
+            window = keep("window", d, run, control="1")
             if not window["facts"]["exact"]:
                 raise SaveError("the run is too crowded to be saved as a page")
             arrays = window["arrays"]

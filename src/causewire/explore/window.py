@@ -18,6 +18,7 @@ import numpy as np
 
 from .arrays import Floats, Longs, Mask
 from .latency import Parts, parts_of
+from .packets import Packets, packets_of
 from .run import Axis, RunData
 from .table import DELIVERED, RECEIVED, RELEASED, SENT
 
@@ -40,10 +41,11 @@ _MARKS = {"drop": 8, "retransmit": 9, "duplicate": 10}
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of a run that somebody looks at.
+    """A part of a run that is on screen.
 
     `lanes` are the processes in view; None stands for all. Only messages whose
-    latency lies between `fastest` and `slowest` are drawn.
+    latency lies between `fastest` and `slowest` are drawn. `control` asks for
+    acks, permits and other control packets as well.
     """
 
     low: float
@@ -111,6 +113,8 @@ class View:
         arrays: dict[str, Any] = {}
         if exact:
             arrays |= self._events(seen)
+            if window.control:
+                arrays |= self._packets(window)
         else:
             bins = max(16, min(window.pixels, _WIDEST))
             facts["bins"] = bins
@@ -150,6 +154,24 @@ class View:
             "event_place": run.place[rows].astype(np.uint32),
             "event_mark": self.marks[run.rows.kind[rows]],
             "event_copy": run.copies.of_row[rows].astype(np.int32),
+        }
+
+    @cached_property
+    def _control(self) -> Packets:
+        return packets_of(self.run)
+
+    def _packets(self, window: Window) -> dict[str, Any]:
+        """Return the control packets under way in a window, if they are not too many."""
+        packets, x = self._control, self.axis.x
+        begin, end = x[packets.departure], x[packets.arrival]
+        chosen = np.flatnonzero((begin <= window.high) & (end >= window.low))[:MOST_COPIES]
+        process = self.run.rows.process
+        return {
+            "packet_sort": packets.sort[chosen].astype(np.uint8),
+            "packet_from": process[packets.departure[chosen]].astype(np.uint32),
+            "packet_to": process[packets.arrival[chosen]].astype(np.uint32),
+            "packet_send": begin[chosen],
+            "packet_receive": end[chosen],
         }
 
     def _copies(self, chosen: Longs) -> dict[str, Any]:

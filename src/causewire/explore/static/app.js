@@ -85,6 +85,7 @@ class App {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, this.status.following ? 700 : this.status.report ? 5000 : 300));
       const status = await this._status();
+      if (status?.error) this.say(status.error);
       if (!status) { this.say("The server has stopped. What is on screen stays."); continue; }
       if (status.version === this.status.version) continue;
       this.status = status;
@@ -121,6 +122,7 @@ class App {
     this.where.axis = this.info.axis;
     byId("axis").value = this.info.axis;
     byId("axis").disabled = !this.info.timed || recorded;
+    byId("control-label").hidden = !this.info.control_per_message;
     this.focus = null;
     this.diagrams.forEach((diagram) => diagram.remove());
     this.diagrams = [];
@@ -426,6 +428,7 @@ class App {
     on("theme", () => this._theme());
     byId("run").addEventListener("change", (event) => this.open(Number(event.target.value)));
     byId("axis").addEventListener("change", (event) => this.open(this.where.run, event.target.value));
+    byId("control").addEventListener("change", (event) => { this.view.control = event.target.checked; this.view.changed(); });
     byId("find").addEventListener("submit", async (event) => {
       event.preventDefault();
       try {

@@ -45,6 +45,7 @@ export function draw(c, scene) {
   if (data) {
     if (data.exact) drawHolds(c, scene, data);
     else scene.drawDensity?.(c, scene, data);
+    if (data.packet_sort) drawPackets(c, scene, data);
     drawArrows(c, scene, data);
     if (data.exact) drawEvents(c, scene, data);
   }
@@ -232,6 +233,24 @@ function drawArrows(c, scene, data) {
   if (data.exact && inView <= 60) drawLabels(c, scene, data, groups);
 }
 
+// Acks are dotted, permits dashed, other control packets both.
+function drawPackets(c, scene, data) {
+  const { x, y, palette: p, width, gutter } = scene;
+  const styles = [[p.control, [1.5, 3]], [p.future, [6, 3]], [p.fault, [6, 2, 1.5, 2]]];
+  styles.forEach(([colour, dash], sort) => {
+    const arrows = [];
+    for (let k = 0; k < data.packet_sort.length; k += 1) {
+      if (data.packet_sort[k] !== sort) continue;
+      const [x1, y1, x2, y2] = [x(data.packet_send[k]), y(data.packet_from[k]), x(data.packet_receive[k]), y(data.packet_to[k])];
+      if (y1 !== null && y2 !== null && x2 > gutter && x1 < width) arrows.push([x1, y1, x2, y2, false]);
+    }
+    c.setLineDash(arrows.length > 1000 ? [] : dash);
+    drawGroup(c, arrows, colour, scene.selection ? 0.25 : 0.7, 1, arrows.length < 300);
+  });
+  c.setLineDash([]);
+  c.globalAlpha = 1;
+}
+
 function drawGroup(c, arrows, colour, alpha, thick, heads) {
   if (!arrows.length) return;
   c.globalAlpha = alpha;
@@ -410,10 +429,16 @@ function drawCursor(c, scene) {
   c.lineWidth = 1.5;
   c.setLineDash([5, 4]);
   c.beginPath();
-  c.moveTo(x(scene.step.x), TOP);
-  c.lineTo(x(scene.step.x), height);
+  c.moveTo(now, TOP);
+  c.lineTo(now, height);
   c.stroke();
   c.setLineDash([]);
+  const at = scene.y(scene.step.process);
+  if (at === null) return;
+  c.lineWidth = 2.5;
+  c.beginPath();
+  c.arc(now, at, 8, 0, 7);
+  c.stroke();
 }
 
 function drawNames(c, scene) {

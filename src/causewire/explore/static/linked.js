@@ -47,5 +47,6 @@ export class LinkedView extends EventTarget {
   set scroll(value) { this.main.scroll = value; }
   get tall() { return this.main.tall; }
   get fastest() { return this.main.fastest; }
+  get control() { return this.main.control; }
   get slowest() { return this.main.slowest; }
 }

@@ -42,7 +42,8 @@ export async function arrays(name, query = {}) {
     }
     unpacked.set(key, result);
   }
-  const all = unpacked.get(key);
+  const all = { ...unpacked.get(key) };
+  if (name === "window" && !query.control) delete all.packet_sort;
   if (name !== "window" || (query.fastest ?? null) === null) return { ...facts, ...all };
   const kept = [];
   all.copy.forEach((_, k) => {

@@ -15,7 +15,7 @@ export class SelectionPanel {
     if (!selection) {
       fill(panel,
         make("h2", {}, "Selection"),
-        make("p", {}, "Click a message or an event: its causal past and future light up, and what held it back is told here."),
+        make("p", {}, "Click a message or an event: its causal past and future light up, and this panel explains what held it back."),
         make("p", { class: "quiet" }, "Then click another one with Shift: are the two ordered, and by which chain of messages?"));
       return;
     }

@@ -12,6 +12,7 @@ export class View extends EventTarget {
     this.tall = 1;        // how much taller lanes are than what fits
     this.fastest = null;  // of the latencies that are shown
     this.slowest = null;
+    this.control = false; // whether acks, permits and other control packets are drawn
   }
 
   changed() { this.dispatchEvent(new Event("change")); }

@@ -25,8 +25,8 @@ export class Windows {
   }
 
   update(pixels, lanes) {
-    const { low, high, width, fastest, slowest } = this.view;
-    const key = `${lanes ?? ""}|${fastest}|${slowest}|${this.version}`;
+    const { low, high, width, fastest, slowest, control } = this.view;
+    const key = `${lanes ?? ""}|${fastest}|${slowest}|${control}|${this.version}`;
     const asked = this._asked;
     if (asked && asked.key === key && asked.low <= Math.max(low, -1) && asked.high >= Math.min(high, this.view.end)) {
       const wide = asked.high - asked.low;
@@ -38,7 +38,7 @@ export class Windows {
     const to = Math.min(high + MARGIN * width, this.view.end);
     if (!(to >= from)) return;
     this._ask({ key, low: from, high: to, exact: false }, {
-      ...this.where, low: from, high: to, lanes, fastest, slowest,
+      ...this.where, low: from, high: to, lanes, fastest, slowest, control: control ? 1 : null,
       pixels: Math.round(pixels * (to - from) / width),
     });
   }
