@@ -99,13 +99,12 @@ message beyond it costs O(its list).
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, Self
 
-from .adaptive_news import ReportingEndpoint
-from .adaptive_packets import AdaptiveMessage, Dest, Entries, Entry, Got, News, Part, Seen
-from .adaptive_peer import AdaptivePeer, Listing, Waiting
+from .adaptive_lanes import LaneEndpoint, is_for
+from .adaptive_packets import AdaptiveMessage, Entries, Entry, Got, News, Part, Seen
+from .adaptive_peer import AdaptivePeer
 from .endpoint import (
     Blocked,
     Footprint,
@@ -118,24 +117,17 @@ from .endpoint import (
 )
 from .fifo import Ack
 from .held import HoldingBuffer, Need
+from .run import MessageRun
 
 __all__ = ["Adaptive", "AdaptiveMessage", "Got", "News", "Part", "Seen"]
 
 _new = tuple.__new__
 
-_ANY = 1 << 64
-"""A number above those of all messages."""
 
-
-def _is_for(name: str, dest: Dest) -> bool:
-    """Whether a process is the destination, or a member of the group."""
-    return dest == name or (dest.__class__ is tuple and name in dest)
-
-
-class Adaptive(ReportingEndpoint):
+class Adaptive(LaneEndpoint):
     """Causal unicast and multicast, latency-optimal while lists have at most K entries."""
 
-    __slots__ = ("_cap", "_groups", "_held", "_hoped", "_part")
+    __slots__ = ("_groups", "_held")
 
     def __init__(
         self,
@@ -145,21 +137,15 @@ class Adaptive(ReportingEndpoint):
         cap: int | None = 128,
         groups: int = 16,
     ) -> None:
-        super().__init__(me)
         for name, value in (("cap", cap), ("groups", groups)):
             if type(value) is not int or value < 0:
                 if name == "cap" and value is None:
                     continue
                 raise LocalProtocolError(f"{name} must be an integer from 0 upward, not {value!r}")
-        self._cap = cap
-        """Most entries that a message carries (K); None: no limit."""
-        self._part = 0 if cap is None else max(1, cap)
-        """Most entries that a part carries."""
+        super().__init__(me, cap=cap)
         self._groups = groups
         """Most groups to which multicasts may be on their way from here."""
         self._held = HoldingBuffer()
-        self._hoped: dict[tuple[str, Dest], dict[tuple[int, str, int], Waiting]] = {}
-        """Messages in lanes by what they list: (message, destination, message that waits)."""
 
     # -- send -----------------------------------------------------------------
 
@@ -203,99 +189,6 @@ class Adaptive(ReportingEndpoint):
                 past.sent(name, mid)
         for peer in peers:
             self._post(peer, mid, payload, group, past.unlisted(peer.name, peer.upto))
-
-    def _post(
-        self,
-        peer: AdaptivePeer,
-        mid: int,
-        payload: Any,
-        group: tuple[str, ...],
-        entries: list[Entry],
-    ) -> None:
-        """Release a copy of a message, or let it wait in its lane."""
-        peer.upto = self._past.stamp
-        peer.mids.append(mid)
-        peer.payloads.append(payload)
-        if not peer.lane and (self._cap is None or len(entries) <= self._cap):
-            if entries or group:
-                peer.sent[mid] = Listing(group, (), tuple(entries), [])
-                self._past.listed(peer.name, entries, mid)
-            self._out.append(peer)
-            return
-        name = peer.name
-        # What the receiver will have to wait for goes last: a part need not bring it.
-        entries.sort(key=lambda entry: _is_for(name, entry[1]))
-        waiting = Waiting(mid, group, entries)
-        for origin, dest, listed in entries:
-            self._hoped.setdefault((origin, dest), {})[listed, name, mid] = waiting
-        peer.lane.append(waiting)
-        if len(peer.lane) == 1:
-            self._advance(peer)
-
-    # -- lanes ----------------------------------------------------------------
-
-    def _advance(self, peer: AdaptivePeer) -> None:
-        """Release what can leave a lane; the first that cannot sends a part ahead."""
-        cap = self._cap
-        lane = peer.lane
-        while lane and (cap is None or len(lane[0].rest) <= cap) and not lane[0].part:
-            self._release(peer, lane.popleft())
-        if lane and lane[0].part is None:
-            lane[0].part = 0
-            self._packets.append((peer.name, _new(Part, ("part", lane[0].mid, 0, ()))))
-
-    def _release(self, peer: AdaptivePeer, waiting: Waiting) -> None:
-        name, mid = peer.name, waiting.mid
-        parts, entries = tuple(waiting.parts), tuple(waiting.rest)
-        for origin, dest, listed in entries:
-            self._give_up_hope(origin, dest, listed, name, mid)
-        if parts or entries or waiting.group:
-            peer.sent[mid] = Listing(waiting.group, parts, entries, waiting.late)
-            self._past.listed(name, entries, mid)
-        self._out.append(peer)
-
-    def _give_up_hope(self, origin: str, dest: Dest, listed: int, name: str, mid: int) -> None:
-        hoped = self._hoped[origin, dest]
-        del hoped[listed, name, mid]
-        if not hoped:
-            del self._hoped[origin, dest]
-
-    def _receive_got(self, source: str, mid: int, number: int) -> None:
-        peer = self._peers.get(source)
-        if peer is None or mid > self._mid:
-            raise RemoteProtocolError(f"{source!r} got a part of message {mid}, never sent to it")
-        if not peer.lane or peer.lane[0].mid != mid or peer.lane[0].part != number:
-            return
-        waiting = peer.lane[0]
-        if self._cap is None or len(waiting.rest) <= self._cap:
-            waiting.part = 0
-            self._advance(peer)
-            return
-        part = tuple(waiting.rest)[: self._part]
-        for entry in part:
-            del waiting.rest[entry]
-            self._give_up_hope(*entry, source, mid)
-        waiting.parts += part
-        waiting.part = number + 1
-        self._past.listed(source, part, mid)
-        self._packets.append((source, _new(Part, ("part", mid, number + 1, part))))
-
-    def _shorten(self, origin: str, dest: Dest, mid: int) -> None:
-        hoped = self._hoped.get((origin, dest))
-        if not hoped:
-            return
-        keys = [key for key in hoped if key[0] <= mid]
-        names = []
-        for key in keys:
-            listed, name, _ = key
-            waiting = hoped.pop(key)
-            del waiting.rest[origin, dest, listed]
-            if self._peers[name].lane[0] is waiting:
-                names.append(name)
-        if keys and not hoped:
-            del self._hoped[origin, dest]
-        for name in names:
-            self._advance(self._peers[name])
 
     # -- receive --------------------------------------------------------------
 
@@ -370,7 +263,7 @@ class Adaptive(ReportingEndpoint):
             if origin == me:
                 if mid > self._mid:
                     raise RemoteProtocolError(f"{source!r} lists message {mid}, never sent")
-            elif _is_for(me, dest) and origin not in self._forgotten:
+            elif is_for(me, dest) and origin not in self._forgotten:
                 if origin == source:
                     raise RemoteProtocolError(f"{source!r} lists its own message {mid} to {me!r}")
                 peer = peers.get(origin)
@@ -418,30 +311,28 @@ class Adaptive(ReportingEndpoint):
 
     # -- when a process is gone -----------------------------------------------
 
-    def _let_go_of(self, record: AdaptivePeer) -> None:
-        """Drop the lane of a process, and take its messages off the lists of others."""
-        gone = record.name
-        for waiting in record.lane:
-            for origin, dest, listed in waiting.rest:
-                self._give_up_hope(origin, dest, listed, gone, waiting.mid)
-
     def _forget(self, peer: str) -> tuple[int, ...]:
         failed = super()._forget(peer)
-        for origin, dest in [pair for pair in self._hoped if peer in pair]:
-            self._shorten(origin, dest, _ANY)
         self._held.forget(peer)
         return failed
 
     # -- what the driver takes ------------------------------------------------
 
-    def retransmit(self) -> None:
-        super().retransmit()
-        for name, peer in self._peers.items():
-            if peer.lane and peer.lane[0].part is not None:
-                first = peer.lane[0]
-                k = first.part
-                entries = tuple(first.parts[-self._part :]) if k else ()
-                self._packets.append((name, _new(Part, ("part", first.mid, k, entries))))
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
+        """Refuse: a run has no place for lists.
+
+        Raises:
+            LocalProtocolError: Always. Drivers use `take_packets`.
+        """
+        raise LocalProtocolError("adaptive has packets only: a run has no place for lists")
+
+    def receive_run(self, source: str, run: MessageRun) -> None:
+        """Refuse: a run has no place for lists.
+
+        Raises:
+            LocalProtocolError: Always. Drivers use `receive`.
+        """
+        raise LocalProtocolError("adaptive has packets only: a run has no place for lists")
 
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
         return _new(AdaptiveMessage, ("msg", mid, pid, payload, (), ()))
@@ -460,11 +351,6 @@ class Adaptive(ReportingEndpoint):
             peer.taken += 1
         self._out = []
         return packets
-
-    def _left(self, peer: AdaptivePeer) -> int:
-        if not peer.lane:
-            return len(peer.mids)
-        return bisect_left(peer.mids, peer.lane[0].mid, peer.taken)
 
     # -- what people ask ------------------------------------------------------
 
@@ -511,13 +397,5 @@ class Adaptive(ReportingEndpoint):
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
-        twin._cap = self._cap
-        twin._part = self._part
         twin._groups = self._groups
         twin._held = self._held.copy()
-        twin._hoped = {}
-        for name, peer in twin._peers.items():
-            for waiting in peer.lane:
-                for origin, dest, listed in waiting.rest:
-                    hoped = twin._hoped.setdefault((origin, dest), {})
-                    hoped[listed, name, waiting.mid] = waiting

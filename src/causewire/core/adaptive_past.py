@@ -214,7 +214,8 @@ class Past:
         item = self._end.next
         while item is not self._end:
             peers = {peer for peer, stamp in upto.items() if item.stamp <= stamp}
-            items.append(((item.origin, item.dest, item.mid), frozenset(peers | item.knowing)))
+            peers |= {item.origin, *item.knowing}
+            items.append(((item.origin, item.dest, item.mid), frozenset(peers)))
             item = item.next
         return tuple(items)
 

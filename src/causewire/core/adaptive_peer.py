@@ -22,7 +22,7 @@ class Listing:
     ) -> None:
         self.group = group
         self.parts = parts
-        """What was listed ahead of it."""
+        """What was listed ahead of it, as far as it is for the same destination."""
         self.entries = entries
         """What it lists itself."""
         self.late = late
