@@ -324,22 +324,6 @@ class FifoEndpoint(Endpoint, Generic[P]):
         """
         self._forgotten.discard(peer)
 
-    def discard(self, name: str) -> bool:
-        """Drop the record of a process that will never be heard of again.
-
-        For a driver that ends each incarnation by acks and permits of its own, and so never
-        forgets one. Returns False, and changes nothing, while anything here refers to the
-        process: messages that are not acknowledged, an ack that is due, or a permit that is
-        missing or not granted.
-        """
-        peer = self._peers.get(name)
-        if peer is None:
-            return True
-        if peer.head < len(peer.mids) or peer.early or peer in self._out or name in self._acks:
-            return False
-        del self._peers[name]
-        return True
-
     def retransmit(self) -> None:
         for name, peer in self._peers.items():
             flight = range(peer.head, peer.taken)

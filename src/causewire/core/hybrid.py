@@ -315,16 +315,6 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         if peer is not None and peer.granted:
             self._permits[source] = peer.granted
 
-    def discard(self, name: str) -> bool:
-        peer = self._peers.get(name)
-        if peer is not None and (
-            peer.granted < peer.acked
-            or name in self._permits
-            or any(sender == name for _, (sender, _) in self._missing.items())
-        ):
-            return False
-        return super().discard(name)
-
     def retransmit(self) -> None:
         super().retransmit()
         askers = sorted(self._waits())

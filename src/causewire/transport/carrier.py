@@ -67,8 +67,12 @@ class Carrier(ABC):
         """Return messages for the application."""
 
     @abstractmethod
+    def forget(self, name: str) -> None:
+        """Go on without a process that is gone (`Endpoint.forget`)."""
+
+    @abstractmethod
     def discard(self, name: str) -> bool:
-        """Forget a process that is gone; return whether nothing refers to it any more."""
+        """Drop what is left of a forgotten process; return whether nothing refers to it."""
 
     @abstractmethod
     def blocked(self) -> list[Blocked]:
@@ -137,8 +141,12 @@ class Native(Carrier):
     def take_deliveries(self) -> list[Delivery]:
         return self.endpoint.take_deliveries()
 
+    def forget(self, name: str) -> None:
+        self.endpoint.forget(name)
+
     def discard(self, name: str) -> bool:
-        return self.endpoint.discard(name)
+        self.endpoint.readmit(name)
+        return True
 
     def blocked(self) -> list[Blocked]:
         return self.endpoint.blocked()

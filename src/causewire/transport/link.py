@@ -49,6 +49,7 @@ class Link(Carrier):
         self.endpoint = create(protocol, me, group)
         self.ticks = not protocol.tolerates_loss
         self._fifo = fifo.Fifo(me)
+        self._forgets = protocol.forgets
         self._confirmed: dict[str, int] = {}
         """The last message that the application of each peer has."""
         self._due: dict[str, int] = {}
@@ -139,6 +140,14 @@ class Link(Carrier):
         ready = self._ready
         self._ready = []
         return ready
+
+    def forget(self, name: str) -> None:
+        """Let the group go on without a member, if the protocol can."""
+        if self._forgets:
+            self._fifo.forget(name)
+            self._due.pop(name, None)
+            self.endpoint.forget(name)
+            self._settle()
 
     def discard(self, name: str) -> bool:
         return False

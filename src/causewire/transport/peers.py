@@ -55,7 +55,7 @@ from .seal import Exchange
 from .session import Session
 from .stats import DropReason, Stats
 from .timers import Timers
-from .varint import LARGEST, MalformedError
+from .varint import MalformedError
 
 PLAUSIBLE = 86_400_000
 """How many milliseconds a number may be ahead of what this process would choose itself."""
@@ -342,9 +342,7 @@ class Peers:
         failed = session.taken
         self._stats.failed += failed
         self._ledger.release(session, failed, session.taken_bytes)
-        self.settle(session)
-        if self._carrier.permits:
-            self._carrier.permitted(session.alias, LARGEST)
+        self._carrier.forget(session.alias)
         session.end()
         self._emit(event(name, failed))
         self._emit(Confirmed(session))
@@ -355,13 +353,6 @@ class Peers:
             self.greet_soon(peer, now + self._config.greet_again)
         else:
             self.timers.arm(peer, now + self._config.linger)
-
-    def settle(self, session: Session) -> None:
-        """Let the protocol believe that everything released to a dead peer has arrived."""
-        outbound = session.outbound
-        if self._carrier.forgets and outbound.last > outbound.acked:
-            outbound.acked = outbound.last
-            self._carrier.acked(session.alias, outbound.last)
 
     def room_again(self) -> None:
         """Report that room became free, if somebody waits for it."""

@@ -456,9 +456,7 @@ class Transport(Generic[A]):
 
     def _release(self, session: Session, run: MessageRun) -> None:
         """Queue messages that the protocol put on the network."""
-        if session.over:
-            session.outbound.last = run.mids[-1]
-            self._peers.settle(session)
+        if session.over:  # on a link, by a protocol that cannot forget
             return
         self._peers.active[session] = None
         if self._observer is not None:
