@@ -64,6 +64,23 @@ RUNS: list[tuple[tuple[str, ...], str]] = [
     (("cykas",), "--starvation --window 2"),
 ]
 
+for cap in ("0", "1", "2", "null"):
+    option = f"--option cap={cap}"
+    RUNS += [
+        (("adaptive",), f"{option} --messages 2"),
+        (("adaptive",), f"{option} --messages 2,1,1 --loss 1 --duplication 1"),
+        (("adaptive",), f"{option} --kind multicast --messages 2,1,0"),
+        (("adaptive",), f"{option} --processes 4 --relays 4"),
+        (("adaptive",), f"{option} --processes 4 --relays 6 --sample 40 --seed 1"),
+        (("adaptive",), f"{option} --processes 4 --relays 5 --sample 40 --kind multicast"),
+        *[(("adaptive",), f"{option} --processes 4 --relays 4 --frozen {k}") for k in range(4)],
+    ]
+RUNS += [
+    (("adaptive",), "--option cap=1 --messages 2 --loss 1 --duplication 1"),
+    (("adaptive",), "--option cap=1 --program '0>1,2,1; 1>2,0,2; 2>0,1,0'"),
+    (("adaptive",), "--option cap=0 --processes 4 --relays 8 --sample 10 --seed 3"),
+]
+
 
 def commands() -> list[str]:
     """What is given to `causewire verify`, a row each."""

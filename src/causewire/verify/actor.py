@@ -333,7 +333,7 @@ class Actor:
 
         Args:
             station: Where the process is.
-            expected: For each sender, the messages that it sends here, as bits.
+            expected: For each sender, the messages that it has sent here, as bits.
             gone: Processes that are forgotten or frozen, as bits: nothing is expected of
                 them, and nothing from them.
         """
@@ -347,7 +347,7 @@ class Actor:
         ]
         wrong = {
             "undelivered": any(lacking),
-            "unsent": state.left > 0,
+            "unsent": state.left > 0 and not gone,  # it may wait for one that is gone
             "left over": not self.post.setup.network.frozen and not state.endpoint.idle,
         }
         return [kind for kind, holds in wrong.items() if holds]

@@ -284,10 +284,14 @@ class Machine:
         phase, stations = self.unpack(state)
         wrong: dict[str, int] = {}
         gone = sum(1 << k for k in self.setup.network.frozen)
+        sent = []
         for actor, station in zip(self.actors, stations, strict=True):
-            gone |= actor.local(station).known
+            local = actor.local(station)
+            gone |= local.known
+            sent.append((2 << len(actor.sends) - local.left) - 1)
         for i, (actor, station) in enumerate(zip(self.actors, stations, strict=True)):
-            for what in actor.unfinished(station, self.expected[i], gone):
+            expected = [each & made for each, made in zip(self.expected[i], sent, strict=True)]
+            for what in actor.unfinished(station, expected, gone):
                 wrong.setdefault(what, i)
         if not wrong:
             return None
