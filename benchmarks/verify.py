@@ -3,7 +3,7 @@
     python benchmarks/verify.py [--repetitions R] [--only speed|reductions|memory]
 
     speed       thousand states a second and core, in plain Python and compiled, with
-                tables that are filled already; what it takes to fill them is beside it
+                tables that are filled already; the time to fill them is given as well
                 (`fill`: seconds, `calls` of an endpoint), as it is done once for all
                 programs that share them. The published model checker of the Cykas
                 paper did about 90 thousand for each of its threads.

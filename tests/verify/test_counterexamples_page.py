@@ -61,8 +61,8 @@ HEAD = """\
 
 What `causewire verify` finds in protocols that are wrong: the known-bads of the registry, and
 *mutants*, protocols with one mistake of the papers put back in (`causewire.verify.MUTANTS`). Each
-is a shortest run in the program that is named with it, and each can be had again, as words, as a
-trace, as a picture or as a test, by
+is a shortest run of the program in its first line. This command prints it again, and writes it as a
+trace, as a picture or as a test:
 
     causewire verify --protocol NAME [--trace run.jsonl] [--draw run.svg] [--regression test_run.py]
 

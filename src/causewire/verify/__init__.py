@@ -1,4 +1,4 @@
-"""Bounded verification: the objects that run, model-checked.
+"""Bounded verification: the endpoints that run in a node, model-checked.
 
     from causewire.verify import NetworkModel, Setup, Unit, run_units, unicasts, up_to_renaming
 
@@ -13,7 +13,8 @@ The parts, from below: `setup` (what is checked), `programs` (what clients do),
 `compiled`, with `library` and `kernel` (the same search twice),
 `reduction` (which packets commute), `check`, `jobs` and `workers` (one program, and many),
 `counterexample`, `lasso` (starvation), `sometimes` (against vacuity), `mutants`
-(what must be found).
+(what must be found), `variants`, `driver` and `channels` (the calls and the links of a
+node), `obituaries` (forgetting a process), `generator` (programs of relays).
 """
 
 from .check import Checker, Result, SafetyViolation, SearchOptions, Unit, check_unit

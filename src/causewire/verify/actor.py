@@ -1,27 +1,27 @@
 """One process of the system, as tables: what each event does to it.
 
-What a step does depends on nothing but the local state of one process and on the
-event. So it is done once, on a copy of the endpoint, and remembered: a *local
-state* is a number, and a table tells which local states an event leads to, and
-which packets come out. The endpoint is the one that runs in a node, unchanged;
-it is told apart from others by what it says of itself (`_value`).
+What a step does depends only on the local state of one process and on the event. So
+each step is computed once, on a copy of the endpoint, and remembered: a *local state*
+is a number, and a table says to which local states an event leads, and which packets
+leave. The endpoint is the one that runs in a node, unchanged. Two endpoints are the
+same local state if their values are equal (`Endpoint.value`).
 
-A *station* is a local state with what lies in the inbox, a number again. With
-one station for each process, and the phase, a state of the whole system is a few
-small numbers, and its successors are look-ups:
+A *station* is a local state together with an inbox, and again a number. A state of the
+whole system is one station for each process, and the phase, so its successors are found
+by looking numbers up:
 
     moves(station)          what may happen here: the station after it, and the
                             packets that leave, as one bundle for each receiver
     add(station, bundle)    the station after packets have come into the inbox
 
-**Reactions.** To send at the end of the last delivery, and to send after the handler
-has returned, is most often the same. Where it is (the state and the packets are
-compared, each time), the former is left out of the moves: it leads nowhere that two
-moves do not lead. That is the first of the reductions, `merge_reactions`.
+**Reactions.** Sending at the end of the last delivery usually has the same effect as
+sending after the handler has returned. Where it has (the states and the packets are
+compared each time), the former is left out of the moves, because two other moves lead to
+the same state. This is the first of the reductions, `merge_reactions`.
 
-**Stations are odd or even.** An odd one has something in it that may still lead to a
-violation of causal order; it is *hot* (see `ghost`). So the state of a whole system
-shows with one operation whether it is worth while to go on.
+**Stations are odd or even.** The number of a station is odd if something in it may
+still lead to a violation of causal order; the station is *hot* (see `ghost`). So one
+operation on a state of the whole system shows whether the search has to go on from it.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ class Actor:
     ) -> None:
         self.post = post
         self.forget = forget and ghost.marks and post.setup.network.silent
-        """Whether what is written on messages that have left is forgotten."""
+        """Whether the taints of messages that have left are dropped from the state."""
         self.judged = frozenset(judged)
-        """What counts as a violation."""
+        """The properties whose violation is reported."""
         self.index = index
         self.sends = sends
         self.ghost = ghost
@@ -142,7 +142,7 @@ class Actor:
         return k
 
     def key(self, local: Local) -> tuple[Hashable, ...]:
-        """What two local states must have in common to be one.
+        """Return the value by which local states are compared.
 
         What is written on a message may be forgotten by a sender that never sends it
         again; and by a receiver that has nothing more to send, if it is about others.
@@ -172,14 +172,14 @@ class Actor:
         return False
 
     def is_hot(self, local: int, inbox: int) -> bool:
-        """Whether anything at a station may still lead to a violation of causal order."""
+        """Return whether a station may still lead to a violation of causal order."""
         if self.hot[local] or not self.ghost.marks:
             return self.hot[local]
         heat = self.post.heat(self.index, inbox)
         return bool(heat & HERE or (heat & ONWARD and self.locals[local].left))
 
     def outcomes(self, local: int, event: int) -> tuple[Outcome, ...]:
-        """All that may come of an event; the one with the fewest sends comes first."""
+        """Return all outcomes of an event; the one with the fewest sends comes first."""
         key = (local, event)
         known = self._outcomes.get(key)
         if known is None:
@@ -187,7 +187,7 @@ class Actor:
         return known
 
     def known_events(self) -> Iterable[tuple[int, int]]:
-        """The local states and events that were looked at so far."""
+        """Return the local states and events whose outcomes have been computed."""
         return self._outcomes.keys()
 
     def _run_all(self, local: int, event: int) -> Iterator[Outcome]:
@@ -203,7 +203,7 @@ class Actor:
                 yield outcome
 
     def sends_now(self, local: int) -> bool:
-        """Whether the client may make its next send."""
+        """Return whether the client may make its next send."""
         state = self.locals[local]
         return bool(state.left) and bool(self.next_send(state).ready(state.got))
 
@@ -212,7 +212,7 @@ class Actor:
         return self.sends[len(self.sends) - state.left]
 
     def said_after(self, local: int, outcome: Outcome, all_of_it: tuple[Outcome, ...]) -> bool:
-        """Whether an outcome is another one, with one send less, and then that send."""
+        """Return whether an outcome equals another one with one send less, then that send."""
         script = trimmed(outcome.script)
         if not script or outcome.violation is not None:
             return False
@@ -237,7 +237,7 @@ class Actor:
         return self.station_at(local, self.post.inboxes[self.index](inbox))
 
     def station_at(self, local: int, inbox: int) -> int:
-        """The station of a local state and the number of an inbox."""
+        """Return the station of a local state and the number of an inbox."""
         k = self.stations.ids.get((local, inbox))
         if k is None:
             k = self.stations.number((local, inbox), self.is_hot(local, inbox))
@@ -252,7 +252,7 @@ class Actor:
         return self.locals[self.stations.values[station][0]]
 
     def moves(self, station: int) -> list[Move]:
-        """All that may happen at a station."""
+        """Return all moves from a station."""
         moves = self._moves.get(station)
         if moves is None:
             moves = self._moves[station] = list(self._all_moves(station))
@@ -316,7 +316,7 @@ class Actor:
         )
 
     def add(self, station: int, bundle: int) -> int:
-        """The station after a bundle of packets has come in."""
+        """Return the station after a bundle of packets has arrived in its inbox."""
         key = (station, bundle)
         k = self._adds.get(key)
         if k is None:

@@ -1,15 +1,13 @@
-"""One unit of a check: one program, looked at to the end.
+"""One unit of a check: an exhaustive search of one program.
 
-Programs have nothing to do with one another, so a check of many is many units,
-each a value that can be sent anywhere, with a result that can be sent back. The
-tables of a setup are kept from one unit to the next in the same process, as far
-as memory allows.
+Programs are independent of each other, so a check of many programs is many units. A unit
+and its result are plain values, which can be sent to other processes and machines. A
+`Checker` keeps the tables of a setup from one unit to the next, as far as memory allows.
 
-A unit is one search with the ghost `marked`, unless something else is asked for:
-it covers delivery in order, no message twice, everything delivered in the end, and
-causal order for whichever copy is marked. With `commuting` it is two: one without
-ghost, in full, which also proves which packets commute, and one with the ghost,
-reduced by that (see `reduction`).
+By default a unit is one search with the ghost `marked`. It covers FIFO order, duplicates,
+delivery of everything in the end, and causal order for whichever copy is marked. With
+the option `commuting` it is two searches: a full one without a ghost, which also proves
+which packets commute, and one with the ghost, reduced by that (see `reduction`).
 """
 
 from __future__ import annotations
@@ -34,10 +32,10 @@ __all__ = ["GHOSTS", "Checker", "Result", "SafetyViolation", "SearchOptions", "U
 GHOSTS = ("marked", "past", "plain", "history")
 
 _MANY = 50_000
-"""States after which `auto` leaves plain Python for the kernel, for good."""
+"""The number of states after which `auto` changes to the compiled kernel for good."""
 
 _LOCAL_BYTES = 6_000
-"""What a local state costs in the tables, about, with its endpoint and its outcomes."""
+"""The approximate size of a local state in the tables, with its endpoint and outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,14 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One program to check, and with `m1` for one marked message only."""
+    """One program to check.
+
+    Attributes:
+        setup: The protocol, the number of processes and the network.
+        program: What each process sends.
+        options: How to search.
+        m1: The message to mark, by sender and number; any message if None.
+    """
 
     setup: Setup
     program: Program
@@ -75,7 +80,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class SafetyViolation:
-    """A violation, with a shortest run that leads to one of its kind."""
+    """A violation of a property, with a shortest run that leads to it."""
 
     kind: str
     program: Program
@@ -88,7 +93,7 @@ class SafetyViolation:
 
 @dataclass(slots=True)
 class Result:
-    """What came of a unit."""
+    """The result of a unit: what was searched, and what was found."""
 
     program: Program
     states: int = 0
@@ -102,7 +107,7 @@ class Result:
     violations: int = 0
     violation: SafetyViolation | None = None
     met: frozenset[str] = frozenset()
-    """What happened at least once: see `sometimes`."""
+    """Which of `sometimes.SOMETIMES` happened."""
 
     def take(self, seen: Exploration) -> None:
         """Add the counts of one exploration."""
@@ -123,7 +128,7 @@ def _can_commute(setup: Setup) -> bool:
 
 
 def _ghost(unit: Unit) -> tuple[Ghost, object]:
-    """The ghost of a unit, and a name for it."""
+    """Return the ghost of a unit, and a name for it."""
     n = unit.setup.processes
     messages = max([len(sends) for sends in unit.program], default=1)
     name = unit.options.ghost
@@ -248,7 +253,7 @@ def check_unit(unit: Unit, watch: Watch | None = None) -> Result:
 
 
 def has_numba() -> bool:
-    """Whether the kernel can be used here."""
+    """Return whether Numba is installed, which the compiled kernel needs."""
     return find_spec("numba") is not None
 
 
@@ -261,7 +266,7 @@ def _walk(unit: Unit, machine: Machine, result: Result) -> None:
 
 
 def _shortest(unit: Unit, machine: Machine) -> SafetyViolation | None:
-    """A shortest run to a violation, by the plainest search there is."""
+    """Return a shortest run to a violation, by a plain breadth-first search."""
     found = shortest(machine)
     if found is None:
         return None
@@ -270,7 +275,7 @@ def _shortest(unit: Unit, machine: Machine) -> SafetyViolation | None:
 
 
 def cores() -> int:
-    """How many processes may run at once here."""
+    """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -278,7 +283,7 @@ def cores() -> int:
 
 
 def with_m1(unit: Unit) -> list[Unit]:
-    """The unit cut into one for each message that may be marked."""
+    """Return one unit for each message that may be marked: smaller searches, but more."""
     return [
         replace(unit, m1=(i, mid))
         for i, sends in enumerate(unit.program)

@@ -8,13 +8,13 @@ What makes it finite: message numbers are compared relative to each other
 (`renumber`), and a step that would put more than `window` packets into a channel
 is left out.
 
-A state has no endpoints in it, but what they look like, taken apart into shapes
-and numbers; what a step does depends on the shape of one process, on that of the
-packet it gets, and on the differences between their numbers. So each is done once,
-on an endpoint that has that shape, and remembered for all that differ from it by a
-shift of numbers. (If the packet is of a message older than any that this endpoint
-can have met, its number would not be one; then the run that led to the state is
-taken once more, to have the endpoint as it really is.)
+A state contains no endpoints, but their descriptions: shapes and numbers. What a step
+does depends on the shape of one process, on the shape of the packet that it gets, and on
+the differences between their numbers. So each step is computed once, on an endpoint of
+that shape, and remembered for all endpoints that differ from it by a shift of numbers.
+(A packet may be about a message that is older than any message this endpoint knows, so
+that the shifted number would be below 1. Then the run that led to the state is repeated,
+to get the endpoint as it really is.)
 """
 
 from __future__ import annotations

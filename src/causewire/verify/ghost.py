@@ -1,4 +1,4 @@
-"""What the check itself keeps, apart from the protocol: who knows of which message.
+"""Ghosts: what the observer records next to the protocol, to judge causal order.
 
 Causal order is judged from outside, by what the application sends and gets, never
 by what the protocol says of itself. A *ghost* is the observer's part of a local

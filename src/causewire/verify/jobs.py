@@ -1,4 +1,4 @@
-"""Many units: over the cores of the machine, and on from where one has stopped.
+"""Many units: spread over the cores of the machine, and resumed from a checkpoint.
 
 A check is a list of units. They are given to worker processes, one by one and in
 order, since neighbours share most of their tables; what comes back is summed up.
@@ -6,8 +6,8 @@ With a checkpoint, each result is written down as it comes, and a check that is 
 again with the same file leaves out what is there. A unit that was under way when a
 check was interrupted is done again.
 
-Beyond one machine: a unit and its result are plain values that can be pickled, and
-`check_unit` needs nothing else. `elsewhere` is whatever can do that.
+Units and results can be pickled, and a `Checker` needs nothing else; so `elsewhere` may
+be any function that has units checked on other machines.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = ["Checkpoint", "CheckpointError", "Progress", "Summary", "run_units"]
 
 
 _NUMBERS = ("states", "transitions", "depth", "ends", "seconds", "bytes", "compiled")
-"""What a checkpoint keeps of a result, as it is."""
+"""The fields of a result that a checkpoint stores unchanged."""
 
 
 class CheckpointError(CausewireError):
-    """A checkpoint that cannot be read, or is of another check."""
+    """A checkpoint cannot be read, or belongs to another check."""
 
 
 @dataclass(slots=True)
 class Summary:
-    """What came of all units together."""
+    """The sum of the results of all units."""
 
     units: int = 0
     done: int = 0
@@ -77,14 +77,17 @@ class Summary:
 
     @property
     def vacuous(self) -> list[str]:
-        """What should have happened and did not; empty if a violation was found."""
+        """What should have happened at least once and did not; see `sometimes`.
+
+        Empty if a violation was found.
+        """
         if self.shortest is not None:
             return []
         return [each for each in SOMETIMES if each in self.required - self.met]
 
     @property
     def passed(self) -> bool:
-        """Whether all was looked at, nothing is wrong, and that means something."""
+        """Whether the search was complete, found no violation, and was not vacuous."""
         return (
             self.complete and self.done == self.units and self.shortest is None and not self.vacuous
         )
@@ -96,7 +99,7 @@ def _length(result: Result) -> int:
 
 
 class Checkpoint:
-    """Results in a file, one line each; the first line says of which check.
+    """Results in a file, one line each, after a line that identifies the check.
 
     Kept is what holds. A unit with a violation is soon done again, and its
     counterexample is made of packets, which a file of plain numbers has no words for.
@@ -133,7 +136,7 @@ class Checkpoint:
         self.results[unit] = Result(known, complete=True, met=frozenset(met), **numbers)
 
     def add(self, k: int, result: Result) -> None:
-        """Keep a result that holds: a unit that was cut short is to be done again, too."""
+        """Store a result without a violation; an incomplete one is left out, to be redone."""
         if not result.complete or result.violation is not None:
             return
         numbers = {name: getattr(result, name) for name in _NUMBERS}
@@ -146,17 +149,18 @@ class Checkpoint:
 
 
 def _fingerprint(units: Sequence[Unit]) -> str:
-    """A name for a check: the same for the same units and ways to search."""
+    """Return an identifier of a check: equal for equal units."""
     text = repr([(unit.setup, unit.program, unit.options.ghost, unit.options.properties, unit.m1)
                  for unit in units])  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 Elsewhere: TypeAlias = Callable[[list[Numbered]], Iterable[tuple[int, Result]]]
-"""Something that checks units, and returns what comes of them with their numbers."""
+"""A function that checks units and returns their results, each with its number."""
 
 Progress = Callable[[Summary, int, int, int], None]
-"""Called now and then: what is done, and states, transitions and depth under way."""
+"""Called now and then with the results so far, and with the numbers of states and
+transitions and the depth of the searches that are running."""
 
 
 def run_units(
@@ -168,10 +172,18 @@ def run_units(
     progress: Progress | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Summary:
-    """Check all units; without `keep_going` stop at the first that has a violation.
+    """Return the results of all units, summed up.
 
-    They are checked by `workers` processes of this machine, by default one for each core,
-    or by `elsewhere`.
+    Args:
+        units: What to check.
+        workers: How many processes to use; one for each core if None.
+        checkpoint: Where results are stored, and read from if the file exists.
+        keep_going: Whether to go on after the first unit with a violation.
+        progress: Called now and then.
+        elsewhere: Checks the units instead of processes of this machine.
+
+    Raises:
+        WorkerLostError: A worker process was killed.
     """
     start = time.perf_counter()
     summary = Summary(units=len(units))
@@ -215,7 +227,7 @@ def run_units(
 def _here(
     todo: list[Numbered], summary: Summary, progress: Progress | None
 ) -> Generator[tuple[int, Result], None, None]:
-    """All in this process."""
+    """Yield the results of units that are checked in this process."""
     checker = Checker()
     for k, unit in todo:
         watch = None

@@ -286,9 +286,9 @@ class Machine:
         gone = sum(1 << k for k in self.setup.network.frozen)
         sent = []
         for actor, station in zip(self.actors, stations, strict=True):
-            local = actor.local(station)
-            gone |= local.known
-            sent.append((2 << len(actor.sends) - local.left) - 1)
+            here = actor.local(station)
+            gone |= here.known
+            sent.append((2 << len(actor.sends) - here.left) - 1)
         for i, (actor, station) in enumerate(zip(self.actors, stations, strict=True)):
             expected = [each & made for each, made in zip(self.expected[i], sent, strict=True)]
             for what in actor.unfinished(station, expected, gone):

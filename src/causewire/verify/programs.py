@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ProgramError(CausewireError, ValueError):
-    """A program that cannot be read, or is impossible."""
+    """A program cannot be read, or is inconsistent."""
 
 
 class Send(NamedTuple):

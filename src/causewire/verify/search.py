@@ -31,7 +31,7 @@ _SLICE = 1 << 13
 
 @dataclass(slots=True)
 class Exploration:
-    """What a search has seen."""
+    """The size and the findings of one search."""
 
     states: int = 0
     transitions: int = 0
@@ -40,10 +40,10 @@ class Exploration:
     """States in which nothing more can happen."""
     seconds: float = 0.0
     complete: bool = False
-    """Whether nothing is left to look at."""
+    """Whether all reachable states were searched."""
     found: list[Found] = field(default_factory=list)
     bytes: int = 0
-    """Memory for states, the tables not counted."""
+    """Memory for states; the tables are not counted."""
     seen: set[int] = field(default_factory=set, repr=False)
 
 
@@ -217,7 +217,7 @@ def shortest(
     *,
     bound: int | None = None,
 ) -> tuple[Way, str] | None:
-    """A shortest run to a violation of a wanted kind, and which; None if there is none.
+    """Return a shortest run to a violation, and its kind; None if there is no violation.
 
     A violation that takes more than `bound` steps is not looked for.
     """
@@ -258,7 +258,7 @@ def _way(before: dict[int, tuple[int, int, Move | None]], state: int) -> Way:
 
 
 def walk(machine: Machine, *, walks: int, seed: int) -> tuple[Exploration, Way]:
-    """Random runs to their end, until one goes wrong; the last of them, too."""
+    """Return what random runs to their end find, and the last run: one that goes wrong, if any."""
     start = time.perf_counter()
     chance = random.Random(seed)
     result = Exploration()

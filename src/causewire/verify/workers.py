@@ -1,9 +1,9 @@
-"""Units side by side, in several processes of this machine.
+"""Units in parallel, in several processes of this machine.
 
-Workers end with whoever started them, however that ends: a search is long, and one
-that nobody waits for any more must not go on. A worker that is killed (by the system,
-for its memory) ends the check with a word about it; results that came before are
-with the caller.
+Workers end when the process that started them ends, for whatever reason, because a
+search takes long and must not go on when nobody waits for it. If a worker is killed (by
+the system, for its memory), the check ends with `WorkerLostError`; the caller has the
+results up to then.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _do(numbered: Numbered) -> tuple[int, Result]:
 def spread(
     todo: Sequence[Numbered], workers: int, show: Callable[[int, int, int], None]
 ) -> Generator[tuple[int, Result], None, None]:
-    """Results as they come; each worker has its share of the memory.
+    """Yield results as they come; each worker may use its share of the memory.
 
     `show` is called now and then with the states, transitions and depth under way.
 
