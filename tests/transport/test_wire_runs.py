@@ -10,7 +10,16 @@ import pytest
 
 from causewire.sim import Slow
 from causewire.testing.wire import Faults, Wire, WireWorkload, play
-from causewire.transport import PeerMoved, PeerRestarted, TransportConfig
+from causewire.testing.wire.runs import failing, seeded
+from causewire.transport import (
+    NameInUse,
+    NodeRenumbered,
+    PeerForgotten,
+    PeerLeft,
+    PeerMoved,
+    PeerRestarted,
+    TransportConfig,
+)
 from causewire.transport.session import Session
 
 KEY = b"a cluster key of 32 random bytes"
@@ -150,3 +159,32 @@ def test_a_peer_that_moves_goes_on() -> None:
         for host in wire.hosts.values():
             moved += sum(isinstance(event, PeerMoved) for event in host.events)
     assert moved > 10
+
+
+FAILING = {"csps": 120, "sps": 60}
+
+
+@pytest.mark.parametrize("protocol", FAILING)
+def test_processes_that_fail_leave_and_collide(protocol: str) -> None:
+    """They are given up, dead or alive; they leave; their clocks are set back; names collide.
+
+    `python -m causewire.testing.wire --failures --runs 5000` does the same for longer.
+    """
+    delivered = 0
+    for seed in range(FAILING[protocol]):
+        verdict = play(seed, protocol, failures=True)
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        delivered += verdict.delivered
+    assert delivered > 8 * FAILING[protocol]
+
+
+def test_what_the_failing_runs_are_made_of() -> None:
+    """Every kind of fault really happens in them."""
+    seen: set[type] = set()
+    for seed in range(FAILING["csps"]):
+        faults, workload, config = seeded(seed)
+        wire = Wire(seed, faults=failing(seed, faults), workload=workload, config=config)
+        wire.play()
+        for host in wire.hosts.values():
+            seen |= set(map(type, host.events))
+    assert seen >= {NameInUse, NodeRenumbered, PeerForgotten, PeerLeft, PeerRestarted}

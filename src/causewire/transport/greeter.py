@@ -148,7 +148,9 @@ class Greeter:
                 self._tell_stale(peer, floor, address)
             return
         settled = peer.session is not None and peer.session.established and born == known
-        if not settled:
+        if settled and peer.session is not None:
+            peers.agree_again(peer.session, greeting.exchange, secret)
+        else:
             try:
                 exchange = self._exchange(peer)
             except HandshakeError as error:

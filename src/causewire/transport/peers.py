@@ -150,8 +150,10 @@ class Peers:
         config: TransportConfig,
         stats: Stats,
         emit: Callable[[Event], None],
+        entropy: Callable[[int], bytes],
     ) -> None:
         self._me = me
+        self._entropy = entropy
         self._carrier = carrier
         self._ledger = ledger
         self._arrivals = arrivals
@@ -172,6 +174,8 @@ class Peers:
         self.timers = Timers()
         self.floors: dict[str, int] = {}
         """Obituaries: all incarnations of a process below this one are gone."""
+        self.closing = False
+        """Whether this process leaves."""
         self.starved = False
         """Whether a message was turned down for lack of room."""
         self._established = False
@@ -267,6 +271,7 @@ class Peers:
         assert exchange is not None
         assert seals is not None
         session.exchange = exchange.message
+        session.agreement = exchange
         self.by_tag[session.establish(born, greeting, seals, limit)] = session
         session.heard_at = now
         session.owes = None
@@ -274,9 +279,24 @@ class Peers:
         session.obituaries = {n: k for n, k in self.floors.items() if n != peer.name}
         peer.greet_at = None
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
+        session.bye_due = self.closing
         self.active[session] = None
         self._emit(PeerUp(peer.name))
         return True
+
+    def agree_again(self, session: Session, message: bytes, secret: bytes) -> None:
+        """Adopt other keys that the peer states, if nothing has arrived with those in use.
+
+        After greetings that crossed, the two sides may have finished different handshakes.
+        """
+        agreement = session.agreement
+        if session.received.largest >= 0 or agreement is None or len(session.tags) > 4:
+            return
+        agreement.received(message, secret, session.incarnation)
+        seals = agreement.seals(session.incarnation)
+        if seals is not None and seals[1].tag != session.tag:
+            self.by_tag[session.reseal(seals)] = session
+            session.exchange = agreement.message
 
     def superseded(self, incarnation: int, rival: bool, informant: str, now: float) -> None:
         """Act on the word of a peer that it accepts only `incarnation` and later ones.
@@ -300,7 +320,8 @@ class Peers:
             self._emit(NodeSuperseded(me.name, incarnation))
             return
         # Nobody has accepted anything of this process yet, so it can take a higher number.
-        me.incarnation = ((incarnation >> 20) + 1) << 20
+        low = int.from_bytes(self._entropy(3), "big") & 0xFFFFF
+        me.incarnation = ((incarnation >> 20) + 1) << 20 | low
         self._emit(NodeRenumbered(me.name, me.incarnation))
         for peer in self.known.values():
             peer.exchange = None  # it was made for the former number
@@ -335,7 +356,8 @@ class Peers:
         peer.gone_at = now
         del self.live[name]
         if session.established:
-            self.by_tag.pop(session.tag, None)
+            for tag in session.tags:
+                self.by_tag.pop(tag, None)
         self.active.pop(session, None)
         self._arrivals.drop(session)
         self._ledger.call_in(session)

@@ -37,7 +37,7 @@ from .inbound import Inbound
 from .outbound import Outbound
 from .received import Received
 from .recovery import CongestionWindow, Recovery, RoundTrip, Sent
-from .seal import Seal
+from .seal import Exchange, Seal
 
 __all__ = ["Session"]
 
@@ -59,12 +59,14 @@ class Session:
     """
 
     __slots__ = (
+        "_former",
         "_limit",
         "_opening",
         "_sealing",
         "accepted",
         "ack_due",
         "address",
+        "agreement",
         "alias",
         "alone",
         "answer",
@@ -131,9 +133,13 @@ class Session:
         self._limit = config.datagram
         """Bytes of frames that a datagram has room for."""
         self.exchange = b""
+        self.agreement: Exchange | None = None
+        """How the keys were agreed on."""
         """This side's message in the handshake of the session, for greetings to repeat."""
         self._sealing: Seal
         self._opening: Seal
+        self._former: dict[bytes, tuple[Seal, Seal]] = {}
+        """Other keys that the peer may use, by the tag of its datagrams."""
         # The sender's account: messages accepted and not known to be delivered (`ledger`).
         self.accepted = 0
         """Messages accepted for this peer since the start, unused credit included."""
@@ -206,6 +212,20 @@ class Session:
             self.label = f"{self.name}/{greeting.life}"
         return self._opening.tag
 
+    def reseal(self, seals: tuple[Seal, Seal]) -> bytes:
+        """Use other keys, before anything has arrived; return the tag as `establish` does.
+
+        The former keys are kept: if the peer uses them after all, so does this process.
+        """
+        self._former[self._opening.tag] = self._sealing, self._opening
+        self._sealing, self._opening = seals
+        return self._opening.tag
+
+    @property
+    def tags(self) -> list[bytes]:
+        """The tags of all datagrams that may arrive."""
+        return [*self._former, self.tag]
+
     @property
     def tag(self) -> bytes:
         """The tag of datagrams that arrive; empty if the session was never established."""
@@ -245,7 +265,15 @@ class Session:
 
     def open(self, number: int, data: bytes) -> bytes | None:
         """Return the contents of a datagram, or None if it does not verify."""
-        return self._opening.open(number, data[: HEAD.size], data[HEAD.size :])
+        opened = self._opening.open(number, data[: HEAD.size], data[HEAD.size :])
+        if opened is None and self._former:
+            for seals in self._former.values():
+                opened = seals[1].open(number, data[: HEAD.size], data[HEAD.size :])
+                if opened is not None:
+                    self._former[self._opening.tag] = self._sealing, self._opening
+                    self._sealing, self._opening = seals
+                    break
+        return opened
 
     def last_ack(self) -> bytes:
         """Return a datagram that acknowledges everything, after the session is over."""

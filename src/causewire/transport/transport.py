@@ -15,9 +15,8 @@ and after any of these
     messages                                delivered messages, for the driver to take
     next_timer()                            when to call `timer_fired`
 
-There is no socket, clock, randomness or waiting in here: the time, the incarnation and random
-bytes come from outside, so a whole system of transports runs in virtual time and repeats from
-its seed.
+There is no socket, clock, randomness or waiting in here: time, incarnation and random bytes
+come from outside, so a whole system of transports runs in virtual time and repeats.
 
 **Turns.** The driver reports everything that has happened, then asks for datagrams. What is
 new for a peer by then shares datagrams, acks and permits included. They are not delayed any
@@ -125,6 +124,7 @@ class Transport(Generic[A]):
             config=self.config,
             stats=self.stats,
             emit=emit,
+            entropy=entropy,
         )
         self._live = self._peers.live
         self._greeter = Greeter(
@@ -158,11 +158,9 @@ class Transport(Generic[A]):
             driver=driver,
         )
         self.try_send = self._acceptance.try_send
-        """See `Acceptance.try_send`."""
         self.send = self._acceptance.send
-        """See `Acceptance.send`."""
         self.room = self._acceptance.room
-        """See `Acceptance.room`."""
+        """These three are documented in `Acceptance`."""
         self._linked = not self._carrier.forgets
         self._observer: Observer | None = None
         self._tick_at: float | None = None
@@ -230,6 +228,7 @@ class Transport(Generic[A]):
 
     def close(self) -> None:
         """Say goodbye to everybody, with the next datagrams, until it is acknowledged."""
+        self._peers.closing = True
         for session in self._live.values():
             if session.established:
                 session.control_due = session.bye_due = True

@@ -114,9 +114,10 @@ class Upkeep:
             return
         recovery = session.recovery
         expiries = recovery.round_trip.backoff
-        lost = recovery.expired(now)
-        if lost:
-            self.repair(session, lost)
+        while (due := recovery.deadline) is not None and due <= now:
+            lost = recovery.expired(now)
+            if lost:
+                self.repair(session, lost)
         if recovery.round_trip.backoff > expiries:
             self._stats.timeouts += 1
             if expiries or session.received.largest < 0:

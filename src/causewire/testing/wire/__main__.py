@@ -23,12 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--runs", type=int, default=1, help="how many seeds")
     parser.add_argument("--encrypt", action="store_true")
+    parser.add_argument(
+        "--failures", action="store_true", help="processes are given up, leave and collide, too"
+    )
     args = parser.parse_args(arguments)
     start = time.perf_counter()
     total = Verdict(args.seed)
     bad = 0
     for seed in range(args.seed, args.seed + args.runs):
-        verdict = play(seed, args.protocol, b"k" * 32 if args.encrypt else None)
+        verdict = play(seed, args.protocol, b"k" * 32 if args.encrypt else None, args.failures)
         for name in ("sent", "delivered", "datagrams", "lost", "dropped", "seconds"):
             setattr(total, name, getattr(total, name) + getattr(verdict, name))
         if not verdict.fine:

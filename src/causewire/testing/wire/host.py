@@ -17,6 +17,7 @@ class Host:
         "backlog",
         "delivered",
         "events",
+        "gone",
         "index",
         "knows",
         "life",
@@ -39,6 +40,8 @@ class Host:
         self.transport = transport
         self.life = life
         self.up = True
+        self.gone = False
+        """Whether it has left, or is leaving, for good."""
         self.paused_until = 0.0
         self.backlog: list[tuple[bytes, Address]] = []
         """Datagrams that wait in its socket while it is paused."""

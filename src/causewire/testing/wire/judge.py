@@ -103,7 +103,8 @@ class Judge:
         """The end: who should have got what, and is anything left in a buffer?"""
         verdict = self.verdict
         verdict.seconds = now
-        lives = {host.transport.me.incarnation: host.life for host in hosts}
+        hosts = [host for host in hosts if not host.gone]
+        lives = {(host.name, host.transport.me.incarnation): host.life for host in hosts}
         for message in self._messages:
             if message.life in lives.values():
                 self._account(message, lives)
@@ -117,11 +118,11 @@ class Judge:
                 verdict.complaints.append(f"{host.name} still has messages that arrived")
         return verdict
 
-    def _account(self, message: JudgedMessage, lives: dict[int, int]) -> None:
+    def _account(self, message: JudgedMessage, lives: dict[tuple[str, int], int]) -> None:
         """Has everybody got it who is still who it was?"""
         complaints = self.verdict.complaints
         for session in message.sessions:
-            life = lives.get(session.incarnation)
+            life = lives.get((session.name, session.incarnation))
             if session.over or life is None:
                 continue
             if life not in message.arrived:

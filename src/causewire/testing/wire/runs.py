@@ -12,7 +12,7 @@ from .judge import Verdict
 from .settings import Faults, WireWorkload
 from .wire import Wire
 
-__all__ = ["play", "seeded"]
+__all__ = ["failing", "play", "seeded"]
 
 
 def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
@@ -47,9 +47,30 @@ def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
     return faults, workload, config
 
 
-def play(seed: int, protocol: str = "csps", key: bytes | None = None) -> Verdict:
+def failing(seed: int, faults: Faults) -> Faults:
+    """More faults that depend on the seed alone: processes that fail, leave and collide."""
+    random = Random(f"failures {seed}")
+    leaves = random.choice((0, 0, 1))
+    return replace(
+        faults,
+        dead_links=random.choice((0, 1, 2)),
+        forgets=random.choice((0, 1, 2, 4)),
+        leaves=leaves,
+        clocks_set_back=random.choice((0, 0, 1)),
+        collisions=random.choice((0, 0, 0, 1)),
+        # A goodbye that never gets through is like a crash, which has to be found out.
+        give_up_after=random.choice((2.0, 5.0) if leaves else (None, 2.0, 5.0)),
+        lasting=random.choice((0.5, 8.0)),
+    )
+
+
+def play(
+    seed: int, protocol: str = "csps", key: bytes | None = None, failures: bool = False
+) -> Verdict:
     """One run that the seed decides, as far as the protocol can do what it asks for."""
     faults, workload, config = seeded(seed)
+    if failures:
+        faults = failing(seed, faults)
     able = describe(protocol)
     if not able.unicast:
         workload = replace(workload, broadcast=True)

@@ -31,6 +31,18 @@ class Faults:
     restarts: int = 0
     lasting: float = 0.5
     """How long a partition or a pause lasts, at the most."""
+    dead_links: int = 0
+    """How many times two processes cannot reach each other, while all others can."""
+    forgets: int = 0
+    """How often a process gives up another one, dead or alive."""
+    leaves: int = 0
+    """How many processes leave properly, for good."""
+    clocks_set_back: int = 0
+    """How often a process restarts with a lower number than before."""
+    collisions: int = 0
+    """How often a second process takes the name of a living one."""
+    give_up_after: float | None = None
+    """After how many seconds processes give up one that does not answer."""
 
     def network(self) -> SimulatedNetwork:
         """The network, as the simulator knows it."""
@@ -50,6 +62,12 @@ class Faults:
             rest = [name for name in names if name not in side]
             faults.append(Partition(at=begin, name=f"cut {k}", sides=(tuple(side), tuple(rest))))
             faults.append(Heal(at=end, name=f"cut {k}"))
+        for k in range(self.dead_links):
+            begin = nanoseconds(random.uniform(0, span))
+            end = begin + nanoseconds(random.uniform(0, self.lasting))
+            one, other = random.sample(names, 2)
+            faults.append(Partition(at=begin, name=f"link {k}", sides=((one,), (other,))))
+            faults.append(Heal(at=end, name=f"link {k}"))
         return faults
 
 

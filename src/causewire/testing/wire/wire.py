@@ -20,7 +20,10 @@ from ...transport import (
     Address,
     Confirmed,
     Delivered,
+    NodeSuperseded,
+    PeerGone,
     Room,
+    Superseded,
     Transport,
     TransportConfig,
 )
@@ -62,6 +65,8 @@ class Wire:
         self._owners: dict[Address, str] = {}
         """Who has an address, or had it last."""
         self.hosts: dict[str, Host] = {}
+        self._rivals: dict[Address, Host] = {}
+        """Living processes whose name another one has taken, by address."""
         names = [f"p{k}" for k in range(self.workload.processes)]
         coming = [*timeline, *self.faults.cuts(names, self.workload.span, self.random)]
         self._timeline = Timeline(coming, names)
@@ -112,11 +117,14 @@ class Wire:
 
     # -- hosts ----------------------------------------------------------------
 
-    def _start(self, name: str, index: int, names: Sequence[str], port: int) -> Host:
+    def _start(
+        self, name: str, index: int, names: Sequence[str], port: int, incarnation: int = 0
+    ) -> Host:
         life = next(self._lives)
         transport: Transport[Accepted] = Transport(
             name,
-            incarnation=life << 20,
+            incarnation=incarnation or life << 20 | self.random.getrandbits(20),
+            give_up_after=self.faults.give_up_after,
             entropy=Random(life).randbytes,
             protocol=self.protocol,
             peers=names,
@@ -129,7 +137,7 @@ class Wire:
 
     def _introduce(self, host: Host) -> None:
         for other in self.hosts.values():
-            if other is not host:
+            if other.name != host.name and not other.gone:
                 host.transport.add_peer(other.name, other.address, self.now)
         self.turn(host)
 
@@ -145,6 +153,8 @@ class Wire:
         while (event := transport.next_event()) is not None:
             if not isinstance(event, Delivered | Confirmed | Room):
                 host.events.append(event)
+                if isinstance(event, NodeSuperseded):
+                    self.at(self.now, lambda: self._superseded(host))
         due = transport.next_timer()
         if due is not None and (host.timer_at is None or due < host.timer_at):
             host.timer_at = due
@@ -167,8 +177,8 @@ class Wire:
         if not self._links.admits(sender, target, packet, 0):
             return
         data, source, address = packet
-        host = self.hosts[target.name]
-        if host.address != address:
+        host = self._rivals.get(address) or self.hosts[target.name]
+        if host.address != address or not host.up:
             return
         if self.faults.corrupt and self.random.random() < self.faults.corrupt:
             data = self._damaged(data)
@@ -207,16 +217,60 @@ class Wire:
         host.address = ("127.0.0.1", next(self._ports))
         self._owners[host.address] = host.name
 
-    def restart(self, host: Host) -> Host:
+    def restart(self, host: Host, incarnation: int = 0) -> Host:
         """A process dies and comes back, at the same address, knowing nothing."""
+        if not host.up or host.gone:
+            return host
         host.up = False
-        new = self._start(host.name, host.index, list(self.hosts), host.address[1])
+        return self._replace(host, host.address[1], incarnation)
+
+    def _replace(self, host: Host, port: int, incarnation: int) -> Host:
+        new = self._start(host.name, host.index, list(self.hosts), port, incarnation)
         new.to_send = host.to_send
         self.hosts[host.name] = new
         self._introduce(new)
         if self.workload.slow:
             self._look(new)
         return new
+
+    def set_clock_back(self, host: Host) -> None:
+        """A process restarts, and its clock is behind: its number is lower than before."""
+        former = host.transport.me.incarnation
+        self.restart(host, max(1, former - self.random.randint(1, former)))
+
+    def collide(self, host: Host) -> None:
+        """A second process with the same name starts elsewhere, while the first one lives."""
+        if host.up and not host.gone:
+            self._rivals[host.address] = host
+            host.to_send = 0
+            self._replace(host, next(self._ports), self.random.choice((0, 5)))
+
+    def _superseded(self, host: Host) -> None:
+        """A process learns that it was given up: it comes back as a new incarnation."""
+        if self.hosts[host.name] is host:
+            floor = host.transport.me.superseded
+            self.restart(host, max(floor + 2 + self.random.getrandbits(20), host.life + 1 << 20))
+        else:
+            host.up = False
+
+    def forget(self, host: Host) -> None:
+        """A process gives up another one, most likely one that it waits for."""
+        peers = host.transport.status().peers
+        waits = [name for name, peer in peers.items() if peer.messages]
+        names = waits if waits and self.random.random() < 0.8 else list(peers)
+        if host.up and not host.gone and names:
+            host.transport.forget(self.random.choice(names), self.now)
+            self.turn(host)
+
+    def leave(self, host: Host) -> None:
+        """A process leaves properly; a second later it is gone."""
+        living = [other for other in self.hosts.values() if not other.gone]
+        if len(living) > 2 and host.up and not host.gone:
+            host.gone = True
+            host.to_send = 0
+            host.transport.close()
+            self.turn(host)
+            self.at(self.now + 1.0, lambda: setattr(host, "up", False))
 
     # -- applications ---------------------------------------------------------
 
@@ -225,7 +279,10 @@ class Wire:
         message = self.judge.announce(host)
         low, high = self.workload.payload
         payload = b"%d:" % message.number + bytes(self.random.randint(low, high))
-        accepted = host.transport.send(to[0] if len(to) == 1 else to, payload)
+        try:
+            accepted = host.transport.send(to[0] if len(to) == 1 else to, payload)
+        except (PeerGone, Superseded):
+            return True  # the application was told, and gives the message up
         if accepted is None:
             return False
         message.mid, message.sessions = accepted.mid, accepted.sessions
@@ -233,7 +290,9 @@ class Wire:
         return True
 
     def _destinations(self, host: Host) -> list[str]:
-        others = [name for name in self.hosts if name != host.name]
+        others = [
+            name for name, other in self.hosts.items() if name != host.name and not other.gone
+        ]
         if self.workload.broadcast:
             return others
         if self.random.random() < self.workload.multicast:
@@ -268,7 +327,7 @@ class Wire:
     def _think(self, name: str) -> None:
         """A process sends on its own account."""
         host = self.hosts[name]
-        if not host.to_send:
+        if not host.to_send or host.gone:
             return
         if host.paused_until <= self.now and self.send(host, self._destinations(host)):
             host.to_send -= 1
@@ -280,7 +339,7 @@ class Wire:
         """What a resolver does in a node: says where the unreachable are by now."""
         for host in self.hosts.values():
             for name, peer in host.transport.status().peers.items():
-                if peer.up:
+                if peer.up or self.hosts[name].gone:
                     continue
                 host.transport.add_peer(name, self.hosts[name].address, self.now)
             if host.paused_until <= self.now:
@@ -289,8 +348,12 @@ class Wire:
 
     # -- a whole run ----------------------------------------------------------
 
-    def play(self, patience: float = 300.0) -> Verdict:
-        """Let the applications and the faults happen; then all must come to rest."""
+    def play(self, patience: float = 120.0) -> Verdict:
+        """Let the applications and the faults happen; then all must come to rest.
+
+        Liveness is judged as well: everything between living processes must have arrived,
+        and nothing may wait for anything, `patience` virtual seconds after the last fault.
+        """
         random, faults, load = self.random, self.faults, self.workload
         for host in self.hosts.values():
             host.to_send = load.messages
@@ -305,15 +368,20 @@ class Wire:
             (faults.pauses, lambda: self.pause(some(), random.uniform(0, faults.lasting))),
             (faults.moves, lambda: self.move(some())),
             (faults.restarts, lambda: self.restart(some())),
+            (faults.forgets, lambda: self.forget(some())),
+            (faults.leaves, lambda: self.leave(some())),
+            (faults.clocks_set_back, lambda: self.set_clock_back(some())),
+            (faults.collisions, lambda: self.collide(some())),
         )
         for times, happening in happenings:
             for _ in range(times):
                 self.at(random.uniform(0, load.span), happening)
-        if faults.moves:
+        if faults.moves or faults.collisions:
             self.at(1.0, self._directory)
         self.run(max(load.span, 0.5))
+        last = self.now + faults.lasting
         while not self._at_rest():
-            if self.now > patience:
+            if self.now > last + patience:
                 self.verdict.complaints.append(f"not at rest after {self.now:.0f} s")
                 break
             self.run(self.now + 0.5)
@@ -321,7 +389,7 @@ class Wire:
 
     def _at_rest(self) -> bool:
         """Nobody has anything to do, and what the dead left behind is cleared away as well."""
-        transports = [host.transport for host in self.hosts.values()]
+        transports = [host.transport for host in self.hosts.values() if not host.gone]
         return not any(host.to_send for host in self.hosts.values()) and all(
             transport.idle and not transport.messages and not transport.status().waiting
             for transport in transports
