@@ -11,7 +11,7 @@ alternate between the protocols. At the end of a round all faults end, and then
     order       of two messages that a process delivered, the cause came first
     duplicates  no process delivered a message twice
     lost        what a process that lived to the end was sent by another one that did so,
-                in the same lives, was delivered
+                in the same lives, was delivered, or its receipt says that it failed
     stuck       everybody came to rest within a minute
 
 The log says what was done, with the seed that repeats the choices (not their timing).
@@ -27,7 +27,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, TextIO
@@ -36,7 +36,7 @@ from causewire.testing.cluster import Cluster
 from causewire.trace import DELIVER, SEND, Event, open_trace
 
 WORKER = Path(__file__).with_name("talker.py")
-PROTOCOLS = ("csps", "sps", "adaptive")
+PROTOCOLS = ("csps", "sps")
 GIVE_UP = 4.0
 """Seconds after which a silent peer is forgotten."""
 SETTLE = 60.0
@@ -233,8 +233,10 @@ async def round_of(
                 cluster.tell(name, "quiet")
             problems = [f"stuck: {what}" for what in await rest(cluster)]
             living = {name: (await cluster.ask(name, "state"))["life"] for name in names}
+            answers = [await cluster.ask(name, "failed") for name in names]
             await cluster.stop()
-        verdict = judge(events_in(folder), living)
+        failed = {tuple(entry) for answer in answers for entry in answer["failed"]}
+        verdict = judge(events_in(folder), living, failed)
         problems += verdict.problems
         nemesis.note(f"{verdict.sends} sends, {verdict.deliveries} deliveries")
         for problem in problems[:20]:
@@ -258,12 +260,16 @@ def events_in(folder: Path) -> Iterator[Event]:
     return iter(sorted(rows, key=lambda event: (event.lamport, event.process, event.seq)))
 
 
-def judge(events: Iterable[Event], living: dict[str, str]) -> Verdict:
+def judge(
+    events: Iterable[Event], living: dict[str, str], failed: Set[tuple[str, int, str]]
+) -> Verdict:
     """Judge a round from the definition of happened-before.
 
     Args:
         events: Sends and deliveries in an order that respects causality.
         living: The label of the last life of each process.
+        failed: Messages whose receipts say that they failed: the label of the sender's
+            life, the number, and the name of the receiver.
     """
     number: dict[tuple[str, int], int] = {}
     past: dict[str, int] = defaultdict(int)
@@ -310,7 +316,13 @@ def judge(events: Iterable[Event], living: dict[str, str]) -> Verdict:
             seen_pasts |= pasts[index]
     for index, event in enumerate(sent):
         if event.process in alive:
-            missing = [to for to in event.peers or () if to in alive and index not in got[to]]
+            missing = [
+                to
+                for to in event.peers or ()
+                if to in alive
+                and index not in got[to]
+                and (event.process, event.mid, to.partition("/")[0]) not in failed
+            ]
             problems += [f"lost: {event.process}:{event.mid} to {to}" for to in missing]
     return Verdict(len(sent), deliveries, problems)
 

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from causewire.core.errors import CausewireError
+from causewire.node import Receipt
 from causewire.testing.puppet import Puppet
 
 
@@ -23,6 +24,8 @@ class Talker(Puppet):
         self.talking: asyncio.Task[None] | None = None
         self.forgetting: set[asyncio.Task[None]] = set()
         self.got = 0
+        self.receipts: list[tuple[str, Receipt]] = []
+        """What was accepted, with the label of the incarnation that accepted it."""
 
     async def obey(self, command: str, words: Sequence[str]) -> None:
         if command == "go":
@@ -38,6 +41,10 @@ class Talker(Puppet):
             task = asyncio.create_task(self.forget(words[0]))
             self.forgetting.add(task)
             task.add_done_callback(self.forgetting.discard)
+        elif command == "failed":
+            self.say(
+                failed=[(label, r.mid, name) for label, r in self.receipts for name in r.failed]
+            )
         elif command == "state":
             blocked = [str(reason) for reason in self.node.blocked()]
             self.say(
@@ -58,7 +65,8 @@ class Talker(Puppet):
         count = self.random.choice((1, 1, 2, len(self.others)))
         to = self.random.sample(self.others, count)
         try:
-            await self.node.send(to[0] if count == 1 else to, payload)
+            receipt = await self.node.send(to[0] if count == 1 else to, payload)
+            self.receipts.append((self.node.label, receipt))
         except CausewireError:
             return
 
