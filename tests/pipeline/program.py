@@ -56,7 +56,8 @@ class Stages:
 @contextmanager
 def gate(folder: str) -> Iterator[None]:
     """Let the tasks of a check wait, after each left a file in `folder`, until `open` is there."""
-    ask = small.ask
+    module: Any = small
+    ask = module.ask
 
     def waiting(
         spark: SparkSession, works: Sequence[Any], job: Callable[[Any], Any], what: str
@@ -74,13 +75,14 @@ def gate(folder: str) -> Iterator[None]:
                     time.sleep(0.02)
             return job(work)
 
-        return ask(spark, works, run, what)
+        found: list[Any] = ask(spark, works, run, what)
+        return found
 
-    small.ask = waiting
+    module.ask = waiting
     try:
         yield
     finally:
-        small.ask = ask
+        module.ask = ask
 
 
 def where(spark: SparkSession) -> list[str]:

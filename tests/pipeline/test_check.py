@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import random
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from causewire.check import Stream, check
 from causewire.cli import check as command
@@ -29,7 +33,7 @@ SMALL = Limits(large=300, wide=16, stretch=50, longest=200, share=100, enough=20
 """Everything happens with few rows, too."""
 
 
-def write(path, events, rows=64):
+def write(path: Path, events: list[Event], rows: int = 64) -> Any:
     """A Parquet file with small row groups."""
     import pyarrow.parquet as pq
 
@@ -41,16 +45,29 @@ def write(path, events, rows=64):
     return path
 
 
-def long_run(seed, *, name="long", processes=5, steps=400, causal=True):
+def noting(asked: list[Any], which: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which keeps one of its arguments in `asked`."""
+
+    def noted(*args: Any) -> Any:
+        asked.append(args[which])
+        return function(*args)
+
+    return noted
+
+
+def long_run(
+    seed: int, *, name: str = "long", processes: int = 5, steps: int = 400, causal: bool = True
+) -> Any:
     """One run of some hundred rows, perhaps with violations."""
     rng = random.Random(seed)
     names = [f"p{k}" for k in range(processes)]
-    events, queue = [], []
+    events: list[Any] = []
+    queue: list[Any] = []
     seq = dict.fromkeys(names, 0)
     mid = dict.fromkeys(names, 0)
     lamport = dict.fromkeys(names, 0)
 
-    def add(p, kind, origin, number, peers, after=0):
+    def add(p: Any, kind: str, origin: str, number: Any, peers: Any, after: int = 0) -> None:
         lamport[p] = max(lamport[p], after) + 1
         time = len(events) * 1000
         events.append(Event(name, p, seq[p], time, lamport[p], kind, origin, number, peers, 10, 4))
@@ -69,18 +86,18 @@ def long_run(seed, *, name="long", processes=5, steps=400, causal=True):
     return events
 
 
-def frame_of(spark, events):
+def frame_of(spark: SparkSession, events: list[Event]) -> Any:
     """Events as a table, in two parts."""
     rows = [event._asdict() for event in events]
     return spark.createDataFrame(pa.Table.from_pylist(rows, arrow_schema())).repartition(2)
 
 
-def planted(events, many, seed):
+def planted(events: list[Event], many: Any, seed: int) -> Any:
     """Let some deliveries come too late: exchange two of a process in their places."""
     rng = random.Random(seed)
     events = list(events)
     sent = {(e.origin, e.mid): k for k, e in enumerate(events) if e.kind == "send"}
-    at = {}
+    at: dict[Any, Any] = {}
     for k, event in enumerate(events):
         if event.kind == "deliver":
             at.setdefault(event.process, []).append(k)
@@ -97,7 +114,7 @@ def planted(events, many, seed):
 # -- many runs, one job ------------------------------------------------------------------
 
 
-def test_a_thousand_random_traces_in_one_job(spark):
+def test_a_thousand_random_traces_in_one_job(spark: SparkSession) -> None:
     events, runs = [], {}
     for k in range(1000):
         mode, order = MODES[k % 4], ORDERS[k // 4 % 3]
@@ -128,7 +145,7 @@ def test_a_thousand_random_traces_in_one_job(spark):
     assert seen == {"cycle", "violations", "duplicates", "bad"}
 
 
-def test_small_runs_as_they_are_stored(spark, tmp_path):
+def test_small_runs_as_they_are_stored(spark: SparkSession, tmp_path: Path) -> None:
     """Runs that end inside of row groups, and go on over several of them."""
     events = []
     for k in range(40):
@@ -141,13 +158,13 @@ def test_small_runs_as_they_are_stored(spark, tmp_path):
 
 
 @pytest.mark.parametrize("shares", [1, 2, 7, 30])
-def test_each_run_begins_in_one_share(tmp_path, shares):
+def test_each_run_begins_in_one_share(tmp_path: Path, shares: Any) -> None:
     events = [e for k in range(30) for e in one_run("causal", f"share/{k}", f"r{k:02}")[0]]
     pieces = layout([str(write(tmp_path / "a.parquet", events, rows=20))])
     bounds = [len(pieces) * k // shares for k in range(shares + 1)]
     parts = [list(Runs(pieces, a, b, {"r03"})) for a, b in pairwise(bounds) if a < b]
     held = [(run.name, run.rows) for part in parts for run in part]
-    rows = {}
+    rows: dict[Any, Any] = {}
     for event in events:
         rows[event.run] = rows.get(event.run, 0) + 1
     del rows["r03"]
@@ -158,7 +175,7 @@ def test_each_run_begins_in_one_share(tmp_path, shares):
 
 
 @pytest.mark.parametrize("shape", [Shape(), Shape(blocks=2), Shape(stretches=5)])
-def test_a_long_run_each_way(spark, tmp_path, shape):
+def test_a_long_run_each_way(spark: SparkSession, tmp_path: Path, shape: Any) -> None:
     events = planted(long_run(1, processes=40, steps=700, causal=False), 100, seed=1)
     again = next(e for e in reversed(events) if e.kind == "deliver")
     events.append(again._replace(seq=again.seq + 1000, lamport=again.lamport + 1000))
@@ -169,7 +186,7 @@ def test_a_long_run_each_way(spark, tmp_path, shape):
     assert check_large(spark, "long", layout([str(path)]), shape=shape) == wanted
 
 
-def test_a_large_trace_with_planted_violations(spark, tmp_path):
+def test_a_large_trace_with_planted_violations(spark: SparkSession, tmp_path: Path) -> None:
     """Found in whichever way it is shared out: by origins, time, stretches, as it is."""
     events = planted(long_run(11, processes=64, steps=6000), 2000, seed=11)
     path = write(tmp_path / "long.parquet", events, rows=4096)
@@ -182,7 +199,9 @@ def test_a_large_trace_with_planted_violations(spark, tmp_path):
     assert check_paths([path]) == wanted
 
 
-def test_second_deliveries_and_bad_rows_far_from_their_sends(spark, tmp_path):
+def test_second_deliveries_and_bad_rows_far_from_their_sends(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Stretches have to tell them from deliveries of what was sent earlier."""
     events = planted(long_run(2, steps=500, causal=False), 3, seed=2)
     for k in (300, 700, 1100):
@@ -201,13 +220,13 @@ def test_second_deliveries_and_bad_rows_far_from_their_sends(spark, tmp_path):
     assert check_large(spark, "long", layout([str(path)]), shape=Shape(stretches=6)) == wanted
 
 
-def test_stretches_number_processes_as_one_task_would(spark, tmp_path):
+def test_stretches_number_processes_as_one_task_would(spark: SparkSession, tmp_path: Path) -> None:
     """One delivery overtakes many messages of processes that are mentioned late, in an order
     that the last stretch alone would not know: the same of them are shown."""
-    events = []
+    events: list[Any] = []
     seq: dict[str, int] = {}
 
-    def add(process, kind, origin, mid, *peers):
+    def add(process: str, kind: str, origin: str, mid: int, *peers: Any) -> None:
         seq[process] = seq.get(process, -1) + 1
         at = len(events)
         events.append(Event("long", process, seq[process], at, at, kind, origin, mid, peers))
@@ -234,7 +253,9 @@ def test_stretches_number_processes_as_one_task_would(spark, tmp_path):
     assert check_large(spark, "long", layout([str(path)]), shape=Shape(stretches=2)) == wanted
 
 
-def test_much_in_flight_is_not_for_stretches(spark, tmp_path, monkeypatch):
+def test_much_in_flight_is_not_for_stretches(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All is sent before anything is delivered: blocks of origins do it."""
     events = long_run(12, processes=6, steps=300)
     first = [e for e in events if e.kind == "send"]
@@ -246,11 +267,11 @@ def test_much_in_flight_is_not_for_stretches(spark, tmp_path, monkeypatch):
     path = write(tmp_path / "long.parquet", events)
     wanted = check(str(path))
     pieces = layout([str(path)])
-    asked = []
+    asked: list[Any] = []
     monkeypatch.setattr(
         large,
         "over_origins",
-        lambda *args: asked.append(args[2]) or parts.over_origins(*args),
+        noting(asked, 2, parts.over_origins),
     )
     for most in (10**6, 50):
         limits = Limits(flight=most)
@@ -260,7 +281,9 @@ def test_much_in_flight_is_not_for_stretches(spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("what", ["seq", "mid"])
-def test_rows_that_do_not_follow_from_one_stretch_to_the_next(spark, tmp_path, what):
+def test_rows_that_do_not_follow_from_one_stretch_to_the_next(
+    spark: SparkSession, tmp_path: Path, what: Any
+) -> None:
     """Inside of each all is well."""
     events = [Event("long", "a", k, k, k, "send", "a", k + 1, ("b",)) for k in range(128)]
     path = write(tmp_path / "long.parquet", events)
@@ -273,7 +296,7 @@ def test_rows_that_do_not_follow_from_one_stretch_to_the_next(spark, tmp_path, w
     assert trouble.value.what == ORDER
 
 
-def test_long_and_small_runs_together(spark, tmp_path):
+def test_long_and_small_runs_together(spark: SparkSession, tmp_path: Path) -> None:
     parts = [
         long_run(3, name="a", steps=20),
         long_run(4, name="b", steps=300, causal=False),
@@ -284,7 +307,7 @@ def test_long_and_small_runs_together(spark, tmp_path):
     assert check_paths([path], limits=SMALL) == check(str(path))
 
 
-def test_answers_are_in_the_order_of_the_works_and_workers_settle(spark):
+def test_answers_are_in_the_order_of_the_works_and_workers_settle(spark: SparkSession) -> None:
     works = [5, 3, 4, 1]
     assert ask(spark, works, abs) == works
     assert ask(spark, [], abs) == []
@@ -292,7 +315,7 @@ def test_answers_are_in_the_order_of_the_works_and_workers_settle(spark):
     assert frozen > 0
 
 
-def test_how_a_run_is_shared_out():
+def test_how_a_run_is_shared_out() -> None:
     limits = Limits()
     assert choose(10**8, 100, 1, limits) == Shape()
     assert choose(10**8, 100, 2, limits) == Shape(stretches=2)
@@ -317,7 +340,7 @@ def test_bad_rows_are_counted_when_none_is_to_be_shown() -> None:
 # -- rows in no order -------------------------------------------------------------------------
 
 
-def test_files_of_nodes_side_by_side(spark, tmp_path):
+def test_files_of_nodes_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
     """Each node wrote a file of its own, and some of it as JSON lines."""
     events = long_run(7, steps=300, causal=False)
     for name in sorted({event.process for event in events}):
@@ -327,7 +350,9 @@ def test_files_of_nodes_side_by_side(spark, tmp_path):
     assert check_paths([tmp_path]) == check(str(tmp_path))
 
 
-def test_a_long_run_without_times_and_with_messages_sent_twice(spark, tmp_path):
+def test_a_long_run_without_times_and_with_messages_sent_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     events = long_run(8, steps=250, causal=False)
     twice = next(e for e in events if e.kind == "send")
     events.append(twice._replace(seq=10**6))
@@ -340,7 +365,7 @@ def test_a_long_run_without_times_and_with_messages_sent_twice(spark, tmp_path):
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_lamport_times_by_going_round(spark, tmp_path, timed):
+def test_lamport_times_by_going_round(spark: SparkSession, tmp_path: Path, timed: Any) -> None:
     """Clocks that are a little off are put right; without times it takes one task."""
     events = long_run(9, steps=60)
     rng = random.Random(9)
@@ -361,7 +386,7 @@ def test_lamport_times_by_going_round(spark, tmp_path, timed):
 # -- what cannot be checked ----------------------------------------------------------------------
 
 
-def test_a_trace_that_cannot_be_read_is_named(spark, tmp_path):
+def test_a_trace_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
     good = write(tmp_path / "good.parquet", long_run(1, steps=20))
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(good.read_bytes()[:-100])
@@ -376,7 +401,7 @@ def test_a_trace_that_cannot_be_read_is_named(spark, tmp_path):
         check_paths([tmp_path])
 
 
-def test_a_bit_that_flipped_is_found_by_its_checksum(spark, tmp_path):
+def test_a_bit_that_flipped_is_found_by_its_checksum(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     write_trace(path, long_run(3))
     flip_a_bit(path, NAMES.index("seq"))
@@ -385,7 +410,7 @@ def test_a_bit_that_flipped_is_found_by_its_checksum(spark, tmp_path):
             check_paths([path], limits=limits)
 
 
-def test_a_cycle_is_named(spark, tmp_path):
+def test_a_cycle_is_named(spark: SparkSession, tmp_path: Path) -> None:
     events = [
         Event("r", "a", 0, None, None, "deliver", "b", 1, ("b",)),
         Event("r", "a", 1, None, None, "send", "a", 1, ("b",)),
@@ -399,7 +424,7 @@ def test_a_cycle_is_named(spark, tmp_path):
         check_paths([path], limits=Limits(large=2))
 
 
-def test_violations_as_a_table(spark):
+def test_violations_as_a_table(spark: SparkSession) -> None:
     events = planted(long_run(1, steps=100), 6, seed=3)
     frame = frame_of(spark, events)
     outcomes = check_runs(frame, examples=100)
@@ -412,7 +437,7 @@ def test_violations_as_a_table(spark):
     assert report_of(outcomes.toArrow(), 100).violations == wanted.violations
 
 
-def test_violations_of_files_as_a_table(spark, tmp_path):
+def test_violations_of_files_as_a_table(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "long.parquet", planted(long_run(1, steps=300), 6, seed=3))
     outcomes = check_files(spark, [path], limits=SMALL)
     assert [tuple(row) for row in outcomes.select("run", "processes").collect()] == [("long", 5)]
@@ -423,7 +448,9 @@ def test_violations_of_files_as_a_table(spark, tmp_path):
 # -- the command -------------------------------------------------------------------------------
 
 
-def test_the_engine_makes_no_difference(spark, tmp_path, capfd):
+def test_the_engine_makes_no_difference(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "long.parquet", planted(long_run(1, steps=100), 6, seed=3))
     told = {}
     for engine in ("local", "spark"):
@@ -432,10 +459,12 @@ def test_the_engine_makes_no_difference(spark, tmp_path, capfd):
     assert told["local"] == told["spark"]
 
 
-def test_spark_is_the_default_for_large_directories(tmp_path, capfd, monkeypatch):
+def test_spark_is_the_default_for_large_directories(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path / "long.parquet", long_run(1, steps=20))
-    asked = []
-    monkeypatch.setattr(command, "_on_spark", lambda args: asked.append(args) or check(str(path)))
+    asked: list[Any] = []
+    monkeypatch.setattr(command, "_on_spark", noting(asked, 0, lambda _: check(str(path))))
     assert main(["check", str(tmp_path)]) == 0
     assert not asked
     monkeypatch.setattr(command, "SPARK_FROM", path.stat().st_size)
@@ -451,7 +480,9 @@ def test_spark_is_the_default_for_large_directories(tmp_path, capfd, monkeypatch
     assert capfd.readouterr().err == ""
 
 
-def test_one_line_for_what_cannot_be_checked(spark, tmp_path, capfd):
+def test_one_line_for_what_cannot_be_checked(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     good = write(tmp_path / "good.parquet", long_run(1, steps=20))
     bad = tmp_path / "worse.parquet"
     for data, problem in (

@@ -194,7 +194,8 @@ def verdict(traces: Path) -> dict[str, Any]:
     found = check(str(traces))
     assert found.runs == 13
     assert found.violations > 13
-    return json.loads(json.dumps(found.to_json()))
+    verdict: dict[str, Any] = json.loads(json.dumps(found.to_json()))
+    return verdict
 
 
 def test_a_check_on_one_core_and_a_cluster(

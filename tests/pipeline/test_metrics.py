@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from math import ceil
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from causewire.pipeline import metrics
@@ -46,25 +48,28 @@ STORY = [
 NAMES = [*RUNS, "story"]
 
 
-class Sink(list):
+class Sink(list[Event]):
     write = list.append
 
 
 @pytest.fixture(scope="module")
-def simulated():
+def simulated() -> Any:
     """Events and summaries of a few runs."""
-    events, summaries = [], {}
+    events: list[Any] = []
+    summaries: dict[Any, Any] = {}
+    settings: Any
     for seed, (name, settings) in enumerate(RUNS.items()):
         sink = Sink()
         config = Config.from_dict({**BASE, **settings, "seed": seed})
         summaries[name] = simulate(config, sink, run=name)
         events += sink
-    events += [Event("story", *row, 100, 8) for row in STORY]
+    make: Any = Event
+    events += [make("story", *row, 100, 8) for row in STORY]
     return events, summaries
 
 
 @pytest.fixture(scope="module")
-def tables(spark, simulated):
+def tables(spark: SparkSession, simulated: Any) -> Any:
     """The same as tables of Spark, all at once."""
     rows = pa.Table.from_pylist([event._asdict() for event in simulated[0]], arrow_schema())
     events = spark.createDataFrame(rows).repartition(2).localCheckpoint()
@@ -72,15 +77,17 @@ def tables(spark, simulated):
 
 
 @pytest.fixture(scope="module")
-def table_of_runs(tables):
+def table_of_runs(tables: Any) -> Any:
     return {row.run: row for row in metrics.runs(*tables).collect()}
 
 
-def plain(events):
+def plain(events: list[Event]) -> Any:
     """Copies of one run, from the definitions: sets of predecessors, no clocks."""
     events = sorted(events, key=lambda e: (e.lamport, e.process, e.seq))
-    copies, past, needs = {}, defaultdict(set), {}
-    came = {}
+    copies: dict[Any, Any] = {}
+    past: defaultdict[Any, Any] = defaultdict(set)
+    needs: dict[Any, Any] = {}
+    came: dict[Any, Any] = {}
     for e in events:
         message = e.origin, e.mid
         if e.kind == "send":
@@ -106,22 +113,22 @@ def plain(events):
         arrivals = [c["arrival"] for c in [*before, copy] if c["arrival"] is not None]
         copy["earliest"] = max(arrivals, default=None)
         done = [c for c in before if "place" in c]
-        last = max(done, key=lambda c: c["place"], default=None)
+        last: Any = max(done, key=lambda c: c["place"], default=None)
         waited = last is not None and last["place"] > copy.get("received_seq", 1 << 60)
         copy["held_for"] = last["m"] if waited else None
     return copies
 
 
-def minus(a, b):
+def minus(a: Any, b: Any) -> Any:
     return None if a is None or b is None else a - b
 
 
-def percentile(values, share):
+def percentile(values: Any, share: Any) -> Any:
     values = sorted(values)
     return values[max(ceil(share * len(values)), 1) - 1] if values else None
 
 
-def test_where_the_time_of_each_copy_went(simulated, tables):
+def test_where_the_time_of_each_copy_went(simulated: Any, tables: Any) -> None:
     events, _ = simulated
     table = {tuple(row[:4]): row for row in tables[1].collect()}
     wanted = {}
@@ -163,7 +170,7 @@ def test_where_the_time_of_each_copy_went(simulated, tables):
     assert ("csps", "noncausal") in seen
 
 
-def test_a_story_by_hand(tables, table_of_runs):
+def test_a_story_by_hand(tables: Any, table_of_runs: Any) -> None:
     """Ann tells Bob (10 ns away) and Cy (100 ns); Bob passes it on to Cy (15 ns).
 
     Bob has to wait for a permit of Ann, 40 ns, and his message for hers at Cy, who
@@ -172,7 +179,12 @@ def test_a_story_by_hand(tables, table_of_runs):
     """
     table = tables[1].where("run = 'story'")
     to_bob, to_cy, passed_on = table.orderBy("sent_ns", "destination").collect()
-    names = ("latency_ns", "held_at_sender_ns", "network_ns", "held_at_receiver_ns")
+    names: tuple[str, ...] = (
+        "latency_ns",
+        "held_at_sender_ns",
+        "network_ns",
+        "held_at_receiver_ns",
+    )
     names += ("earliest_ns", "unavoidable_ns", "noncausal_ns")
     assert [to_bob[name] for name in names] == [10, 0, 10, 0, 10, 10, 0]
     assert [to_cy[name] for name in names] == [100, 0, 100, 0, 100, 100, 0]
@@ -193,7 +205,7 @@ def test_a_story_by_hand(tables, table_of_runs):
     assert (run.max_in_transit, run.max_in_transit_per_pair) == (2, 1)
 
 
-def test_schemas_are_as_declared(tables):
+def test_schemas_are_as_declared(tables: Any) -> None:
     events, copies = tables
     for frame, schema in (
         (copies, metrics.COPIES),
@@ -202,16 +214,16 @@ def test_schemas_are_as_declared(tables):
         (metrics.processes(events, copies), metrics.PROCESSES),
         (metrics.runs(events, copies), metrics.RUNS),
     ):
-        declared = [(f.name, f.dataType) for f in StructType.fromDDL(schema)]
+        declared = [(f.name, f.dataType) for f in cast(StructType, StructType.fromDDL(schema))]
         assert [(f.name, f.dataType) for f in frame.schema] == declared
 
 
-def test_occupancy_over_time(simulated, tables):
+def test_occupancy_over_time(simulated: Any, tables: Any) -> None:
     rows = metrics.occupancy(tables[1]).collect()
     found = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.time_ns):
         found[row.run, row.process, row.peer, row.what].append((row.time_ns, row.copies))
-    wanted = defaultdict(lambda: defaultdict(int))
+    wanted: defaultdict[Any, Any] = defaultdict(lambda: defaultdict(int))
     for run in NAMES:
         for (origin, _, d), copy in plain([e for e in simulated[0] if e.run == run]).items():
             if origin == d:
@@ -235,7 +247,7 @@ def test_occupancy_over_time(simulated, tables):
     assert not found
 
 
-def test_runs_agree_with_the_simulator(simulated, table_of_runs):
+def test_runs_agree_with_the_simulator(simulated: Any, table_of_runs: Any) -> None:
     events, summaries = simulated
     rows = table_of_runs
     assert rows.keys() == set(NAMES)
@@ -268,10 +280,10 @@ def test_runs_agree_with_the_simulator(simulated, table_of_runs):
     assert rows["jobs"].job_delay_mean_ns == pytest.approx(summaries["jobs"].job_delay.mean_ns)
 
 
-def test_processes_add_up_to_runs(tables, table_of_runs):
+def test_processes_add_up_to_runs(tables: Any, table_of_runs: Any) -> None:
     runs = table_of_runs
-    sums = defaultdict(lambda: defaultdict(int))
-    most = defaultdict(lambda: defaultdict(int))
+    sums: defaultdict[Any, Any] = defaultdict(lambda: defaultdict(int))
+    most: defaultdict[Any, Any] = defaultdict(lambda: defaultdict(int))
     for row in metrics.processes(*tables).collect():
         for name in ("sent", "copies", "delivered", "control_packets", "metadata_bytes"):
             sums[row.run][name] += row[name]

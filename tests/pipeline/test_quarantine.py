@@ -12,6 +12,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,12 +41,12 @@ values = st.recursive(
 )
 
 
-def good(seq):
+def good(seq: Any) -> Any:
     return Event("r", "p", seq, seq, seq, "send", "p", seq + 1, ("q",), 1, 2)._asdict()
 
 
 @st.composite
-def rows(draw):
+def rows(draw: st.DrawFn) -> Any:
     """A row of a trace with some of its fields spoilt, or left out."""
     row = dict(good(draw(st.integers(0, 9))))
     for name in draw(st.lists(st.sampled_from(NAMES), max_size=2)):
@@ -63,24 +64,24 @@ lines = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory: Any) -> Any:
     return tmp_path_factory.mktemp("rows")
 
 
-def counted(batches):
+def counted(batches: Any) -> Any:
     """Events, refused rows, and the numbers of all of them."""
     found = [row for batch in batches for row in batch.to_pylist()]
     out = [row for row in found if row["reason"] is None]
     return out, [row for row in found if row["reason"] is not None], [row["row"] for row in found]
 
 
-def blank(line):
+def blank(line: Any) -> Any:
     return not line or line.isspace()
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(lines, max_size=6), st.booleans())
-def test_json_lines(place, some, ended):
+def test_json_lines(place: Any, some: Any, ended: Any) -> None:
     path = place / "a.jsonl"
     path.write_bytes(b"\n".join(some) + b"\n" * ended)
     wanted = [number for number, line in enumerate(some, 1) if not blank(line)]
@@ -90,7 +91,7 @@ def test_json_lines(place, some, ended):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(lines, min_size=1, max_size=6), st.data())
-def test_json_lines_that_are_followed(place, some, data):
+def test_json_lines_that_are_followed(place: Any, some: Any, data: st.DataObject) -> None:
     """Read in two parts, cut at the end of any line."""
     path = place / "b.jsonl"
     path.write_bytes(b"".join(line + b"\n" for line in some))
@@ -106,7 +107,7 @@ def test_json_lines_that_are_followed(place, some, data):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(rows(), max_size=6))
-def test_tables_in_csv(place, some):
+def test_tables_in_csv(place: Any, some: Any) -> None:
     """Whatever is in the fields, and also if there are too many of them."""
     text = io.StringIO()
     writer = csv.writer(text)
@@ -125,7 +126,7 @@ def test_tables_in_csv(place, some):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 9), st.booleans()), max_size=4))
-def test_parquet_with_values_that_cannot_be(place, spoilt):
+def test_parquet_with_values_that_cannot_be(place: Any, spoilt: Any) -> None:
     table = [{**good(k), "peers": ["q"]} for k in range(10)]
     for name, k, negative in spoilt:
         value = table[k][name]
@@ -139,7 +140,7 @@ def test_parquet_with_values_that_cannot_be(place, spoilt):
     assert all(row["reason"] for row in bad)
 
 
-def test_parquet_with_a_bit_that_flipped(place):
+def test_parquet_with_a_bit_that_flipped(place: Any) -> None:
     """A number like any other: only its checksum tells."""
     path = place / "flipped.parquet"
     write_trace(path, [Event(**good(seq)) for seq in range(1000)])
@@ -150,7 +151,7 @@ def test_parquet_with_a_bit_that_flipped(place):
     assert numbers == list(range(1, 1001))
 
 
-def test_parquet_with_damaged_bytes(place):
+def test_parquet_with_damaged_bytes(place: Any) -> None:
     """Anywhere; where the footer is lost, the file is one row."""
     path = place / "b.parquet"
     rng = random.Random(1)
@@ -189,7 +190,7 @@ entries = st.tuples(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(entries | words, max_size=8))
-def test_logs(place, some):
+def test_logs(place: Any, some: Any) -> None:
     path = place / "a.log"
     text, wanted, line = "", [], 1
     for item in some:
@@ -210,7 +211,7 @@ spans = st.fixed_dictionaries(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(spans | values, max_size=6), st.data())
-def test_spans(place, some, data):
+def test_spans(place: Any, some: Any, data: st.DataObject) -> None:
     """Each is a span or refused, and spans become rows, are told of as refused, or are twins."""
     for span in some:
         ours = isinstance(span, dict) and "spanId" in span
@@ -224,7 +225,7 @@ def test_spans(place, some, data):
     assert len(found) == max(1, len(some))
     numbers = {item.row for item in found if not isinstance(item, Refused)}
     for by in ("request", "instance"):
-        notes = Counter()
+        notes: Counter[Any] = Counter()
         rows = list(read_rows([str(path)], "otlp", SpanOptions(process_by=by), notes))
         told = {row.row for row in rows}
         twins = notes["spans that were recorded twice"]
@@ -234,7 +235,7 @@ def test_spans(place, some, data):
 
 @settings(max_examples=50, deadline=None)
 @given(values)
-def test_documents_that_are_none(place, document):
+def test_documents_that_are_none(place: Any, document: Any) -> None:
     """What is not understood is told: it does not just vanish."""
     path = place / "b.json"
     path.write_text(json.dumps(document) + "\n" + json.dumps({"resourceSpans": document}))
@@ -243,13 +244,13 @@ def test_documents_that_are_none(place, document):
     assert len(bad) >= (1 if empty else 2)
 
 
-def test_a_file_that_is_not_there(place):
+def test_a_file_that_is_not_there(place: Any) -> None:
     gone = str(Path(place) / "gone")
     for batches in (
         read_lines(gone),
         read_parquet_file(gone),
         read_log(gone),
-        batches_of_rows(spans_of_file(gone, "otlp")),
+        batches_of_rows(cast(Any, spans_of_file(gone, "otlp"))),
         read_table(f"{gone}.csv", mapper(SAME)),
     ):
         out, _, numbers = counted(batches)

@@ -6,8 +6,10 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from causewire.check import check
 from causewire.cli import main
@@ -23,12 +25,12 @@ from ..check.random_traces import random_run
 from ..trace import shop
 
 
-def events_of(frame):
+def events_of(frame: Any) -> Any:
     rows = [row.asDict() for row in frame.collect()]
     return sorted(Event(**{**row, "peers": tuple(row["peers"] or ())}) for row in rows)
 
 
-def told(batches):
+def told(batches: Any) -> Any:
     """Events and refused rows of the batches of a source."""
     rows = [row for batch in batches for row in batch.to_pylist()]
     bad = [row for row in rows if row["reason"] is not None]
@@ -36,7 +38,7 @@ def told(batches):
 
 
 @pytest.fixture(scope="module")
-def runs():
+def runs() -> Any:
     rng = random.Random(1)
     return [e for k in range(5) for e in random_run(rng, f"r{k}", causal=False)]
 
@@ -44,7 +46,7 @@ def runs():
 # -- traces ------------------------------------------------------------------------------
 
 
-def test_traces_as_they_are(spark, tmp_path, runs):
+def test_traces_as_they_are(spark: SparkSession, tmp_path: Path, runs: Any) -> None:
     write_trace(tmp_path / "a.parquet", runs[:40])
     write_trace(tmp_path / "b.jsonl", runs[40:])
     register(spark)
@@ -54,7 +56,9 @@ def test_traces_as_they_are(spark, tmp_path, runs):
     assert quarantine.collect() == []
 
 
-def test_rows_in_are_rows_out_and_rows_in_quarantine(spark, tmp_path, runs):
+def test_rows_in_are_rows_out_and_rows_in_quarantine(
+    spark: SparkSession, tmp_path: Path, runs: Any
+) -> None:
     """JSON lines and Parquet with all sorts of rows that are none."""
     lines = [json.dumps(event._asdict()) for event in runs]
     bad = {
@@ -100,7 +104,7 @@ def test_rows_in_are_rows_out_and_rows_in_quarantine(spark, tmp_path, runs):
     assert found.events.count() + len(quarantine) == rows_in
 
 
-def test_a_damaged_file_loses_no_row_that_can_be_read(spark, tmp_path):
+def test_a_damaged_file_loses_no_row_that_can_be_read(spark: SparkSession, tmp_path: Path) -> None:
     events = [Event("r", "p", k, k, k, "tick") for k in range(200_000)]
     path = tmp_path / "a.parquet"
     write_trace(path, events)
@@ -116,7 +120,7 @@ def test_a_damaged_file_loses_no_row_that_can_be_read(spark, tmp_path):
     assert found.quarantine.where("reason not like 'damaged:%'").count() == 0
 
 
-def test_options_that_make_no_sense(spark, tmp_path):
+def test_options_that_make_no_sense(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     for options, problem in (
         ({"kind": "xml"}, "kind must be one of"),
@@ -136,7 +140,7 @@ NAMED = (
 )
 
 
-def test_our_own_logs(spark, tmp_path, runs):
+def test_our_own_logs(spark: SparkSession, tmp_path: Path, runs: Any) -> None:
     """What we write for ShiViz comes back, message by message."""
     causal = [e for k in range(3) for e in random_run(random.Random(k), f"r{k}", causal=True)]
     write_shiviz(tmp_path / "runs.log", causal)
@@ -150,7 +154,7 @@ def test_our_own_logs(spark, tmp_path, runs):
         assert back[name].violations == 0
 
 
-def test_a_log_with_named_messages_is_checked(spark, tmp_path):
+def test_a_log_with_named_messages_is_checked(spark: SparkSession, tmp_path: Path) -> None:
     """Overtaken: carol gets the answer before the question."""
     (tmp_path / "a.log").write_text(
         'alice {"alice":1}\nSEND q TO bob,carol\n'
@@ -165,7 +169,7 @@ def test_a_log_with_named_messages_is_checked(spark, tmp_path):
     assert [link.mid for link in row.examples[0].chain] == [1, 2]
 
 
-def test_events_that_make_no_sense_and_what_builds_on_them(tmp_path):
+def test_events_that_make_no_sense_and_what_builds_on_them(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text(
         "a line that is no event\n"
@@ -195,7 +199,7 @@ def test_events_that_make_no_sense_and_what_builds_on_them(tmp_path):
     ]
 
 
-def test_messages_of_a_log_that_do_not_fit(tmp_path):
+def test_messages_of_a_log_that_do_not_fit(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text(
         'a {"a":1}\nSEND m TO b\n'
@@ -213,7 +217,15 @@ def test_messages_of_a_log_that_do_not_fit(tmp_path):
 # -- OpenTelemetry -----------------------------------------------------------------------
 
 
-def span(name, kind, start, parent="", links=(), trace=1, **extra):
+def span(
+    name: int,
+    kind: int | str,
+    start: int | str,
+    parent: int | str = "",
+    links: Any = (),
+    trace: int = 1,
+    **extra: Any,
+) -> Any:
     result = {
         "traceId": f"{trace:032x}",
         "spanId": f"{name:016x}",
@@ -227,8 +239,8 @@ def span(name, kind, start, parent="", links=(), trace=1, **extra):
     return result
 
 
-def document(**services):
-    def attribute(value):
+def document(**services: Any) -> Any:
+    def attribute(value: Any) -> Any:
         return [{"key": "service.name", "value": {"stringValue": value}}]
 
     return {
@@ -239,7 +251,7 @@ def document(**services):
     }
 
 
-def test_spans_become_messages(spark, tmp_path):
+def test_spans_become_messages(spark: SparkSession, tmp_path: Path) -> None:
     """Clocks of services are minutes apart: only links and parents count."""
     spans = document(
         shop=[
@@ -268,7 +280,7 @@ def test_spans_become_messages(spark, tmp_path):
     assert (row.messages, row.violations, row.undelivered) == (3, 0, 0)
 
 
-def test_spans_that_cannot_be_understood(tmp_path):
+def test_spans_that_cannot_be_understood(tmp_path: Path) -> None:
     """One document a line; what is none, and spans that lack something."""
     good = document(a=[span(1, 4, 5)], b=[span(2, 5, 6, parent=1), span(3, 5, 7, parent=99)])
     bad = document(
@@ -277,7 +289,7 @@ def test_spans_that_cannot_be_understood(tmp_path):
     nameless = {"resourceSpans": [{"scopeSpans": [{"spans": [span(8, 4, 1)]}]}]}
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([json.dumps(good), "oops", json.dumps(bad), json.dumps(nameless)]))
-    notes = Counter()
+    notes: Counter[Any] = Counter()
     options = SpanOptions.checked("service", None, None)
     rows, refused = told(batches_of_rows(read_rows([str(path)], "otlp", options, notes)))
     assert len(rows) == 4
@@ -293,7 +305,9 @@ def test_spans_that_cannot_be_understood(tmp_path):
     assert len(rows) + len(refused) == 10  # spans, and one line that is no document
 
 
-def test_both_engines_say_the_same_of_spans(spark, tmp_path, capsys):
+def test_both_engines_say_the_same_of_spans(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Several files, two requests, one of them with an order that is overtaken."""
     for k, op in enumerate([*shop.in_order(1), *shop.overtaken(2)]):
         (tmp_path / f"{k}.json").write_bytes(shop.otlp([op]))
@@ -320,7 +334,7 @@ MAPPING = {
 }
 
 
-def test_a_file_with_a_mapping(spark, tmp_path):
+def test_a_file_with_a_mapping(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(
         "host,n,op,sender,number,to\n"
         'a,0,PUB,a,1,"b, c"\n'
@@ -338,7 +352,7 @@ def test_a_file_with_a_mapping(spark, tmp_path):
     }
 
 
-def test_a_table_of_spark_with_an_order(spark):
+def test_a_table_of_spark_with_an_order(spark: SparkSession) -> None:
     mapping = {key: value for key, value in MAPPING.items() if key != "seq"} | {"order": "ts"}
     rows = [
         ("a", 30, "PUB", "a", 2, ["b"]),

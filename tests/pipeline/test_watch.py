@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow.dataset as ds
 import pytest
+from pyspark.sql import SparkSession
 
 from causewire.check import check
 from causewire.cli import main
@@ -36,28 +38,29 @@ from ..check.random_traces import random_run
 # -- one run, without Spark ------------------------------------------------------------
 
 
-def timed(seed, steps=80, causal=False):
+def timed(seed: int, steps: int = 80, causal: bool = False) -> Any:
     events = random_run(random.Random(seed), "r", causal=causal, steps=steps)
     return [e._replace(time_ns=k * 1000) for k, e in enumerate(events)]
 
 
-def shown(told, kind):
+def shown(told: Any, kind: type) -> Any:
     return [item for item in told if isinstance(item, kind)]
 
 
-def firsts(report):
+def firsts(report: Any) -> Any:
     """Each message that was overtaken, and where and by whom it was first."""
     return {(v.process, v.seq, tuple(v.first), tuple(v.second)) for v in report.examples}
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_same_violations_as_the_check_in_any_order_within_the_bound(seed):
+def test_the_same_violations_as_the_check_in_any_order_within_the_bound(seed: int) -> None:
     """Rows come out of order, in pieces, and the state is stored in between."""
     events = timed(seed)
     rng = random.Random(seed)
     arrivals = sorted(events, key=lambda e: e.time_ns + rng.randint(0, 8000))
     live = LiveRun(bound_ns=10_000, window_ns=20_000)
-    told, at = [], 0
+    told: list[Any] = []
+    at = 0
     while at < len(arrivals):
         to = at + rng.randint(1, 20)
         told += live.add(arrivals[at:to])
@@ -81,11 +84,13 @@ def test_the_same_violations_as_the_check_in_any_order_within_the_bound(seed):
     assert windows[-1].in_flight == wanted.undelivered
 
 
-def row(kind, process, seq, time, origin=None, mid=None, *peers):
+def row(
+    kind: str, process: str, seq: Any, time: Any, origin: Any = None, mid: Any = None, *peers: Any
+) -> Any:
     return Event("r", process, seq, time, None, kind, origin, mid, peers)
 
 
-def test_nothing_goes_before_the_bound_has_passed():
+def test_nothing_goes_before_the_bound_has_passed() -> None:
     live = LiveRun(bound_ns=100, window_ns=1000)
     assert live.add([row("send", "a", 0, 50, "a", 1, "b")]) == []
     assert live.advance() == []
@@ -98,7 +103,7 @@ def test_nothing_goes_before_the_bound_has_passed():
     assert live.pending == 2
 
 
-def test_rows_beyond_the_bound_are_counted():
+def test_rows_beyond_the_bound_are_counted() -> None:
     live = LiveRun(bound_ns=10, window_ns=100)
     live.add([row("send", "a", 1, 5, "a", 2, "b"), row("tick", "a", 2, 500)])
     (window,) = shown(live.advance(), LiveWindow)
@@ -107,19 +112,19 @@ def test_rows_beyond_the_bound_are_counted():
     # In order, but the window was told: checked, not measured.
     live.add([row("deliver", "b", 0, 50, "a", 2)])
     assert live.advance() == [LateRow("b", 0, 50, WINDOW_TOLD)]
-    assert live.advance(ended=True)[-1].in_flight == 0
+    assert cast(LiveWindow, live.advance(ended=True)[-1]).in_flight == 0
 
 
-def test_a_delivery_does_not_wait_for_its_send_for_ever():
+def test_a_delivery_does_not_wait_for_its_send_for_ever() -> None:
     live = LiveRun(bound_ns=10, window_ns=100)
     live.add([row("deliver", "b", 0, 50, "a", 1), row("tick", "c", 0, 60)])
     assert live.advance() == [LateRow("b", 0, 50, NO_SEND)]
     live.add([row("send", "a", 0, 40, "a", 1, "b"), row("tick", "c", 1, 90)])
     assert live.advance() == [LateRow("a", 0, 40, SEND_TOO_LATE)]
-    assert live.advance(ended=True)[-1].in_flight == 0
+    assert cast(LiveWindow, live.advance(ended=True)[-1]).in_flight == 0
 
 
-def test_what_waits_for_one_who_has_time_is_no_cycle():
+def test_what_waits_for_one_who_has_time_is_no_cycle() -> None:
     """b waits for a, who waits for c, whose clock is ahead."""
     live = LiveRun(bound_ns=0, window_ns=10**6)
     live.add(
@@ -138,7 +143,7 @@ def test_what_waits_for_one_who_has_time_is_no_cycle():
     assert live.pending == 0
 
 
-def test_a_cycle_does_not_stop_the_others():
+def test_a_cycle_does_not_stop_the_others() -> None:
     live = LiveRun(bound_ns=0, window_ns=100)
     live.add(
         [
@@ -154,8 +159,8 @@ def test_a_cycle_does_not_stop_the_others():
     assert live.pending == 0
 
 
-def test_state_does_not_grow_with_the_run():
-    def size(rounds):
+def test_state_does_not_grow_with_the_run() -> None:
+    def size(rounds: Any) -> Any:
         live = LiveRun(bound_ns=10, window_ns=100)
         for k in range(rounds):
             live.add(
@@ -175,9 +180,9 @@ def test_state_does_not_grow_with_the_run():
 FAST = WatchSettings(window_ns=20_000, late_ns=15_000, idle_ms=1)
 
 
-def tables(out):
+def tables(out: Any) -> Any:
     """Everything that was written, as plain rows."""
-    found = {}
+    found: dict[Any, Any] = {}
     for name in ("violations", "windows", "late", "quarantine"):
         place = out / name
         found[name] = []
@@ -187,7 +192,7 @@ def tables(out):
     return found
 
 
-def once(spark, traces, out):
+def once(spark: SparkSession, traces: Any, out: Any) -> Any:
     """Take what is there, twice: the second time, nothing comes any more."""
     told = []
     watching = watch(
@@ -197,7 +202,7 @@ def once(spark, traces, out):
     return told
 
 
-def test_files_that_grow_and_appear_through_restarts(spark, tmp_path):
+def test_files_that_grow_and_appear_through_restarts(spark: SparkSession, tmp_path: Path) -> None:
     """Three nodes write; the query is stopped and started again between the parts."""
     events = [e for e in timed(3, steps=120) if e.process in ("p0", "p1", "p2", "p3", "p4")]
     traces, out = tmp_path / "traces", tmp_path / "found"
@@ -250,7 +255,7 @@ def test_files_that_grow_and_appear_through_restarts(spark, tmp_path):
     ]
 
 
-def test_a_batch_that_is_done_again_is_there_once(spark, tmp_path):
+def test_a_batch_that_is_done_again_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
     """The commit of the last batch is lost, as in a crash right before it."""
     events = timed(3, steps=60)
     traces, out = tmp_path / "traces", tmp_path / "found"
@@ -270,13 +275,13 @@ def test_a_batch_that_is_done_again_is_there_once(spark, tmp_path):
     assert tables(out) == before
 
 
-def batches(out, kind):
+def batches(out: Any, kind: str) -> Any:
     """The batches that were begun (`offsets`) or done (`commits`)."""
     place = out / "_checkpoint" / kind
     return {f.name for f in place.iterdir() if f.name.isdigit()} if place.is_dir() else set()
 
 
-def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
+def test_killed_in_the_middle_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     """The command, while nodes write; then it goes on, and each row is there once."""
     events = timed(3, steps=600)
     traces, out = tmp_path / "traces", tmp_path / "found"
@@ -287,7 +292,7 @@ def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
     }
     parts = [events[k : k + 30] for k in range(0, len(events), 30)]
 
-    def write(part):
+    def write(part: Any) -> None:
         for event in part:
             writers[event.process].write(event)
         for writer in writers.values():
@@ -303,6 +308,7 @@ def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+    assert watcher.stderr is not None
     try:
         end = time.monotonic() + 300
         while not (done := batches(out, "commits")) or not batches(out, "offsets") - done:
@@ -335,7 +341,9 @@ def test_killed_in_the_middle_of_a_batch(spark, tmp_path):
     assert set(overtaken) == {tuple(v.first) for v in wanted.examples}
 
 
-def test_once_looks_at_every_row(spark, tmp_path, capsys):
+def test_once_looks_at_every_row(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Rows that would wait for what may still come are checked as well."""
     events = timed(3, steps=60)
     wanted = check(events, examples=10_000)
@@ -353,7 +361,7 @@ def test_once_looks_at_every_row(spark, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["events"] == 0
 
 
-def test_rows_that_wait_are_known(spark, tmp_path):
+def test_rows_that_wait_are_known(spark: SparkSession, tmp_path: Path) -> None:
     events = timed(3, steps=20)
     traces, out = tmp_path / "traces", tmp_path / "found"
     traces.mkdir()
@@ -363,11 +371,11 @@ def test_rows_that_wait_are_known(spark, tmp_path):
     assert waiting(spark, out) == {events[0].run: len(events)}
 
 
-def test_a_file_that_is_truncated_is_followed_from_its_start(tmp_path):
+def test_a_file_that_is_truncated_is_followed_from_its_start(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     events = timed(3, steps=20)
     write_trace(file, events)
-    follower = TraceFollower("all", [str(tmp_path)])
+    follower: Any = TraceFollower("all", [str(tmp_path)])
     first = follower.latestOffset({}, None)
     write_trace(file, events[:5])
     second = follower.latestOffset(first, None)
@@ -379,7 +387,7 @@ def test_a_file_that_is_truncated_is_followed_from_its_start(tmp_path):
     assert third == second
 
 
-def test_json_lines_of_violations(tmp_path):
+def test_json_lines_of_violations(tmp_path: Path) -> None:
     """What is told can be printed as it is."""
     live = LiveRun(bound_ns=0, window_ns=100)
     live.add(
@@ -403,7 +411,13 @@ def test_json_lines_of_violations(tmp_path):
         (". --out file", "file: cannot be written"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path, monkeypatch, capfd, arguments, problem):
+def test_bad_input_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: Any,
+    problem: Any,
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     assert main(["watch", *arguments.split()]) == 2
