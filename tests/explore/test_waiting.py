@@ -11,6 +11,7 @@ from causewire.explore.faults import fault_spans
 from causewire.explore.held import story
 from causewire.explore.unavoidable import unavoidable
 from causewire.explore.window import View, Window
+from causewire.trace import Event
 
 from .stories import STORY, run_of, simulated
 
@@ -70,6 +71,29 @@ def test_unavoidable_latency_is_unknown_without_network_times() -> None:
     run = run_of(STORY)
     assert unavoidable(run, run.axis(), View(run, run.axis()).parts) is None
     assert unavoidable(run, run.axis("order"), View(run, run.axis("order")).parts) is None
+
+
+def test_time_that_nothing_arrived_in_is_not_a_wait() -> None:
+    """The clock of a live node goes on between two rows."""
+    rows = [
+        ("a", 0, 10, "send", "a", 1, "b"),
+        ("a", 1, 12, "release", "a", 1, "b"),
+        ("a", 2, 20, "send", "a", 2, "b"),
+        ("a", 3, 22, "release", "a", 2, "b"),
+        ("b", 0, 30, "receive", "a", 2, "a"),
+        ("b", 1, 90, "receive", "a", 1, "a"),
+        ("b", 2, 93, "deliver", "a", 1, "a"),
+        ("b", 3, 95, "deliver", "a", 2, "a"),
+    ]
+    run = run_of([Event("r", p, s, t, t, k, o, m, (q,)) for p, s, t, k, o, m, q in rows])
+    causality = Causality(run)
+    first, second = (story(run, run.axis(), causality, [], copy) for copy in (0, 1))
+    assert first.waits == []
+    assert "It left a after 2 ns." in first.sentences
+    assert "It was delivered 3 ns after its arrival." in first.sentences
+    (wait,) = second.waits
+    assert wait["held_at"] == "receiver"
+    assert any("until a:1, which happened before it, arrived" in s for s in second.sentences)
 
 
 def test_a_frozen_process_is_named() -> None:

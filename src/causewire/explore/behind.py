@@ -33,13 +33,15 @@ class Leg(NamedTuple):
     words: str
 
 
-def arrival_before(run: RunData, row: int, lowest: int = -1) -> int:
-    """Return the row of what last arrived at a process before a row, at the same moment.
+def arrival_before(run: RunData, row: int, lowest: int = -1, *, at_once: bool = True) -> int:
+    """Return the row of what last arrived at a process before a row.
 
     Args:
         run: The run.
         row: The row whose cause is looked for.
         lowest: The place in the process that the cause has to come after.
+        at_once: Whether it has to have arrived at the same moment, as in a simulation,
+            where a process reacts without delay.
 
     Returns:
         The row of an arrival, or -1.
@@ -47,7 +49,7 @@ def arrival_before(run: RunData, row: int, lowest: int = -1) -> int:
     process, place = int(run.rows.process[row]), int(run.place[row])
     for k in range(place - 1, max(lowest, place - 1 - _LOOK_BACK, -1), -1):
         before = run.row_at(process, k)
-        if run.timed and run.rows.time[before] != run.rows.time[row]:
+        if at_once and run.timed and run.rows.time[before] != run.rows.time[row]:
             return -1
         kind = run.rows.kind[before]
         if kind == RECEIVED or run.kinds[int(kind)] in _ARRIVALS:

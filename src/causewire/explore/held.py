@@ -88,7 +88,9 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
         sentences.append(f"{first}; {target} delivered it {total} later.")
     else:
         sentences.append(f"{first}; {target} never delivered it.")
-    if release >= 0 and axis.x[release] > axis.x[send]:
+    if release >= 0 and axis.x[release] > axis.x[send] and not _waited(run, send, release):
+        sentences.append(f"It left {source} after {words.between(send, release)}.")
+    elif release >= 0 and axis.x[release] > axis.x[send]:
         cause = _cause(run, causality, send, release, send)
         wait(int(c.source[copy]), send, release, cause, "sender")
         why = f", until {cause.words}" if cause else "; the trace does not say what for"
@@ -106,7 +108,11 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
         sentences.append(f"The network took {words.between(left, receive)}.{lost}")
     elif release >= 0 and receive < 0 and _has(run, RECEIVED) and deliver < 0:
         sentences.append(f"It left {source} and never arrived. {_lost(run, copy)}".strip())
-    if receive >= 0 and deliver >= 0 and axis.x[deliver] > axis.x[receive]:
+    if receive >= 0 and deliver >= 0 and not _waited(run, receive, deliver):
+        if axis.x[deliver] > axis.x[receive] and axis.name == "time":
+            took = words.between(receive, deliver)
+            sentences.append(f"It was delivered {took} after its arrival.")
+    elif receive >= 0 and deliver >= 0 and axis.x[deliver] > axis.x[receive]:
         cause = _cause(run, causality, receive, deliver, send)
         wait(int(c.target[copy]), receive, deliver, cause, "receiver")
         why = f", until {cause.words}" if cause else "; the trace does not say what for"
@@ -162,7 +168,7 @@ def _cause(run: RunData, causality: Causality, begin: int, end: int, send: int) 
     """Return what happened directly before the end of a wait, if it can be its cause."""
     row = arrival_before(run, end, int(run.place[begin]))
     if row < 0:
-        return None
+        return _predecessor(run, causality, begin, end, send)
     who = run.shown[int(run.rows.process[row])]
     about = run.message(row) if run.rows.origin[row] >= 0 else ""
     kind = run.kinds[int(run.rows.kind[row])]
@@ -177,6 +183,28 @@ def _cause(run: RunData, causality: Causality, begin: int, end: int, send: int) 
     if sent >= 0 and sent != send and causality.chain(sent, send) is not None:
         return Cause(row, f"{about}, which happened before it, arrived at {who}", [])
     return Cause(row, f"{about} arrived at {who}", [])
+
+
+def _predecessor(
+    run: RunData, causality: Causality, begin: int, end: int, send: int
+) -> Cause | None:
+    """Return the predecessor that a message waited for at its receiver, a little before its end.
+
+    The clock of a live node goes on between an arrival and what follows from it.
+    """
+    row = arrival_before(run, end, int(run.place[begin]), at_once=False)
+    sent = _send_of(run, row) if row >= 0 else -1
+    if sent < 0 or sent == send or run.rows.kind[begin] != RECEIVED:
+        return None
+    if causality.chain(sent, send) is None:
+        return None
+    who = run.shown[int(run.rows.process[row])]
+    return Cause(row, f"{run.message(row)}, which happened before it, arrived at {who}", [])
+
+
+def _waited(run: RunData, begin: int, end: int) -> bool:
+    """Tell whether anything arrived during a wait that could have ended it."""
+    return arrival_before(run, end, int(run.place[begin]), at_once=False) >= 0
 
 
 def _explained(run: RunData, axis: Axis, legs: list[Leg]) -> str:
