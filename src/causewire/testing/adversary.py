@@ -1,13 +1,13 @@
-"""Random runs on a network that means no good.
+"""Random runs on an adversarial network.
 
-A run is a pure function of the protocol, the profile of the network, and a seed:
-all that is random in it comes from one generator. So a run that failed is named
-by these three, and `python -m causewire.testing PROTOCOL PROFILE SEED` repeats it.
+A run is a function of the protocol, the profile of the network, and a seed: everything
+random in it comes from one generator. So these three identify a run that failed, and
+`python -m causewire.testing PROTOCOL PROFILE SEED` repeats it.
 
-Runs are small, as most errors show with few processes and few messages, and many:
-what makes one unlike another (how eager the application is, who talks most, how
-much is sent in reaction, whether packets are collected at once, which packets the
-network prefers and which links it holds back) is drawn anew for each.
+Runs are small, because most errors show with few processes and few messages, and there are
+many of them. What distinguishes one from another is drawn for each run: how eager the
+application is, who talks most, how much is sent in reaction, whether packets are collected
+at once, which packets the network prefers and which links it holds back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Send(NamedTuple):
-    """A message that the application sends of its own accord."""
+    """A message that the application sends, not in reaction to another."""
 
     process: str
     to: tuple[str, ...]
@@ -117,7 +117,7 @@ def command(
 
 
 def random_workload(about: Protocol, rng: Random) -> RandomWorkload:
-    """A small workload of the kind that the protocol can carry."""
+    """Return a small workload of the kind that the protocol can carry."""
     random = rng.random
     n = _SIZES[int(random() * len(_SIZES))]
     count = 3 + int(random() * (10 if random() < 0.9 else 14))
@@ -155,7 +155,7 @@ def random_workload(about: Protocol, rng: Random) -> RandomWorkload:
 
 
 def _advance(play: Play, steps: Iterator[None]) -> bool:
-    """Do the next step or, after the last, the rest; an error is part of the run."""
+    """Do the next step, or finish the run after the last; an error is part of the run."""
     try:
         for _ in steps:
             return True
@@ -166,7 +166,7 @@ def _advance(play: Play, steps: Iterator[None]) -> bool:
 
 
 def _steps(play: Play, workload: RandomWorkload, rng: Random) -> Iterator[None]:
-    """Do one step after another; stops when there is nothing to do, or long after."""
+    """Do one step after another, until there is nothing to do or the limit is reached."""
     random = rng.random
     profile = play.profile
     in_flight = play.network.in_flight
@@ -205,12 +205,12 @@ def _steps(play: Play, workload: RandomWorkload, rng: Random) -> Iterator[None]:
 
 
 def _speeds(processes: tuple[str, ...], rng: Random) -> dict[tuple[str, str], float]:
-    """How fast each link is; only which of two is faster matters."""
+    """Return a speed for each link; only which of two is faster matters."""
     return {(source, other): rng.random() for source in processes for other in processes}
 
 
 def _fastest(in_flight: list[Flying], speed: dict[tuple[str, str], float]) -> int:
-    """The first packet in flight on the fastest of the links that have any."""
+    """Return the first packet in flight on the fastest link that has one."""
     best = -1.0
     fastest = 0
     for k, flying in enumerate(in_flight):
@@ -221,7 +221,7 @@ def _fastest(in_flight: list[Flying], speed: dict[tuple[str, str], float]) -> in
 
 
 def _replay_something(play: Play, rng: Random) -> None:
-    """A packet of the past arrives once more: the last that did, or any other."""
+    """Let a past packet arrive once more: the last that arrived, or any other."""
     schedule = play.schedule
     if rng.random() < 0.4 and schedule and schedule[-1][0] == "recv":
         play.act(schedule[-1])

@@ -1,10 +1,10 @@
 """A case: one run, written down as data, that can be stored and replayed.
 
-What the processes send, what they send in reaction to what they deliver, and a
-schedule: in which order things happen. A case that failed once is worth keeping;
-`tests/core/cases` has those on which a literal reading of some paper fails, and
-its README describes the JSON format. In memory a case is the same, with processes
-by name (`p0`, `p1`, ...) and a protocol of our registry.
+It contains what the processes send, what they send in reaction to deliveries, and a
+schedule: the order in which things happen. A case that failed once is worth keeping.
+`tests/core/cases` has those on which a literal reading of some paper fails, and its README
+describes the JSON format. In memory a case is the same, with processes by name (`p0`,
+`p1`, ...) and a protocol by name or by value.
 
 Actions of a schedule:
 
@@ -15,9 +15,8 @@ Actions of a schedule:
     ("tick", process)                              the periodic block of a process runs
     ("take", process)                              its packets are collected (`lazy`)
 
-An action that is impossible when its turn comes is skipped: packets not sent, or
-what the network of the case cannot do. A second "recv" of one packet is a
-duplication.
+An action that is impossible when its turn comes is skipped: the packet was not sent, or the
+network of the case cannot do this. A second "recv" of one packet is a duplication.
 
 A message whose name is in capitals has the payload None, the others their name.
 """
@@ -49,7 +48,7 @@ class Reaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A run as data: replaying it does the same, each time."""
+    """A run as data: replaying it does the same each time."""
 
     protocol: str | Protocol
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -101,7 +100,7 @@ class Case:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Case:
-        """A case from the contents of a file, for the repaired protocol."""
+        """Return a case from the contents of a file, for the repaired protocol."""
         processes = process_names(data["n"])
 
         def names(numbers: list[int]) -> tuple[str, ...]:
@@ -133,12 +132,12 @@ class Case:
 
 
 def load(path: str | Path) -> Case:
-    """The case in a file."""
+    """Return the case in a file."""
     return Case.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
 
 
 def process_names(n: int) -> tuple[str, ...]:
-    """Names for processes 0 to n-1."""
+    """Return names for processes 0 to n-1."""
     return tuple(f"p{k}" for k in range(n))
 
 

@@ -1,4 +1,4 @@
-"""Tells what happens in a case, step by step, for people."""
+"""Describes what happens in a case, step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["narrate"]
 
 
 def narrate(case: Case) -> str:
-    """What happens in a case, step by step, for people."""
+    """Return a description of what happens in a case, step by step."""
     how = "inside the delivery" if case.inside else "after it"
     about = protocols.describe(case.protocol).with_options(**case.options)
     options = "".join(f", {key}={value}" for key, value in about.chosen)

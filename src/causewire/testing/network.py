@@ -14,9 +14,9 @@ application sees goes to an `Oracle`, which judges it.
     bob delivered carol#1 before alice#1, which happened before it:
         carol delivered alice#1 before it sent carol#1
 
-The application is one function, `react`, called for every delivery; what it sends
-is sent from inside the delivery (through `Endpoint.on_delivery`), or after the
-endpoint has handled the packet, if the network is made with `inside=False`.
+The application is one function, `react`, which is called for every delivery. What it
+sends is sent from inside the delivery (through `Endpoint.on_delivery`) or, if the network
+is created with `inside=False`, after the endpoint has handled the packet.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Flying(NamedTuple):
 class Network:
     """Endpoints, the packets in flight between them, and the oracle's record.
 
-    Packets are collected from an endpoint after everything that it does, unless
-    `lazy`: then they stay there until `collect`, as with a driver that is slow to
-    fetch them, or lets acks gather to ride on something else.
+    Packets are collected from an endpoint after everything that it does. A `lazy` network
+    leaves them there until `collect`, like a driver that is slow to take them, or lets
+    acks accumulate to send them together.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class Network:
         self._inside = inside
         self._lazy = lazy
         self._nested = 0
-        """How many deliveries the application is inside of."""
+        """The number of nested calls of the application."""
         self._mids = dict.fromkeys(self.endpoints, 0)
         if inside:
             for name, endpoint in self.endpoints.items():
@@ -110,7 +110,7 @@ class Network:
         return cls(endpoints, inside=inside, lazy=lazy)
 
     def __copy__(self) -> Self:
-        """An independent network in the same state, with no application to `react`."""
+        """Return an independent network in the same state, without an application."""
         endpoints = map(copy, self.endpoints.values())
         twin = type(self)(endpoints, inside=self._inside, lazy=self._lazy)
         twin.in_flight = self.in_flight[:]
@@ -124,7 +124,17 @@ class Network:
     def send(
         self, process: str, to: str | Collection[str], payload: Any = None, name: str = ""
     ) -> SentMessage:
-        """Causal send, by the endpoint of `process`."""
+        """Send a message from `process`, and return the oracle's record of it.
+
+        Args:
+            process: The sender.
+            to: One destination, or several.
+            payload: The payload.
+            name: What explanations call the message; by default its sender and number.
+
+        Raises:
+            LocalProtocolError: The protocol cannot send to these destinations.
+        """
         endpoint = self.endpoints[process]
         mid = self._mids[process] + 1
         # The oracle must know of it first: a copy to oneself is delivered inside.
@@ -145,28 +155,28 @@ class Network:
     # -- what the network does ------------------------------------------------
 
     def arrive(self, k: int = 0) -> None:
-        """The `k`-th of the packets in flight arrives."""
+        """Let the `k`-th packet in flight arrive."""
         source, destination, _, packet = self.in_flight.pop(k)
         endpoint = self.endpoints[destination]
         endpoint.receive(source, packet)
         self._after(endpoint)
 
     def lose(self, k: int = 0) -> None:
-        """The `k`-th of the packets in flight is lost."""
+        """Lose the `k`-th packet in flight."""
         del self.in_flight[k]
 
     def duplicate(self, k: int = 0) -> None:
-        """A second copy of the `k`-th of the packets in flight comes to be, right behind it."""
+        """Duplicate the `k`-th packet in flight; the copy is right behind it."""
         self.in_flight.insert(k, self.in_flight[k])
 
     def replay(self, source: str, destination: str, number: int) -> None:
-        """A packet that once went over a link, and maybe arrived, arrives again."""
+        """Let a packet that was ever sent over a link arrive once more."""
         endpoint = self.endpoints[destination]
         endpoint.receive(source, self.links[source, destination][number])
         self._after(endpoint)
 
     def retransmit(self, process: str) -> None:
-        """The periodic block of a process runs."""
+        """Run the periodic block of a process."""
         endpoint = self.endpoints[process]
         endpoint.retransmit()
         self._after(endpoint)
@@ -181,7 +191,7 @@ class Network:
     # -- the end --------------------------------------------------------------
 
     def arrive_all(self, limit: int = 100_000) -> None:
-        """All packets arrive in the order they were sent, and all that follow from them.
+        """Let all packets arrive in the order they were sent, and all that follow from them.
 
         Raises:
             RestlessError: Packets keep coming.
@@ -230,7 +240,7 @@ class Network:
         return True
 
     def state(self) -> tuple[int, ...]:
-        """A summary of all endpoints: equal if nothing changed, whatever was sent."""
+        """Return a summary of all endpoints: equal if nothing changed, whatever was sent."""
         return tuple(map(hash, self.endpoints.values()))
 
     # -- inside ---------------------------------------------------------------
@@ -240,13 +250,15 @@ class Network:
             message = self.oracle.delivered(process, *delivery)
             if message is not None and self.react is not None:
                 self._nested += 1
-                self.react(process, message)
-                self._nested -= 1
+                try:
+                    self.react(process, message)
+                finally:
+                    self._nested -= 1
 
         return on_delivery
 
     def _after(self, endpoint: Endpoint) -> None:
-        """What is to be done when an endpoint has done something."""
+        """Take deliveries and packets from an endpoint that has done something."""
         if not self._inside:
             self._hand_over(endpoint)
         if not self._lazy:

@@ -10,15 +10,15 @@ code with what it judges. The definition (Almeida, section 4.1) is over messages
 
     causal delivery: if m1 hb m2, a process that delivers both delivers m1 first.
 
-So the oracle keeps, for each process, the set of messages that happened before
-whatever it would send now; a message takes that set with it, as its causal past,
-and hands it on to whoever delivers it. Sets of messages are integers here, one
-bit for each message, which makes the question "which messages of its past, that
-were addressed to this process, have not been delivered to it?" one expression.
+So the oracle keeps, for each process, the set of messages that happened before anything it
+would send now. A message carries that set as its causal past, and passes it on to each
+process that delivers it. Sets of messages are integers here, with one bit for each message,
+so "which messages of its past, addressed to this process, have not been delivered to it?"
+is one expression.
 
-A delivery may be wrong in other ways too: of something never sent, not sent to
-this process, delivered before, or with another payload. And when a run has come
-to rest, what was sent and not delivered is `undelivered`.
+A delivery may be wrong in other ways, too: the message was never sent, or not to this
+process, or was delivered before, or has another payload. When a run is over, what was sent
+and not delivered is `undelivered`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Oracle:
     def sent(
         self, process: str, mid: int, to: Iterable[str], payload: Any = None, name: str = ""
     ) -> SentMessage:
-        """Process `process` sends its message `mid`; tell before it can be delivered."""
+        """Record that a process sends a message; call this before it can be delivered."""
         bit = 1 << len(self.messages)
         message = SentMessage(process, mid, tuple(to), payload, name or f"{process}#{mid}", bit)
         if self.messages.setdefault((process, mid), message) is not message:
@@ -134,7 +134,7 @@ class Oracle:
         return message
 
     def retract(self, message: SentMessage) -> None:
-        """The last thing told, a send, was refused after all: it did not happen."""
+        """Undo the last record, a send that was refused."""
         last = self.history.pop()
         if last.message is not message or last.kind != "send":
             self.history.append(last)
@@ -147,9 +147,9 @@ class Oracle:
     def delivered(
         self, process: str, origin: str, mid: int, payload: Any = None
     ) -> SentMessage | None:
-        """Process `process` delivers message `mid` of `origin`.
+        """Record that a process delivers message `mid` of `origin`.
 
-        Returns the message, or None if this delivery should not have been.
+        Returns the message, or None if the delivery is wrong in a way other than its order.
         """
         message = self.messages.get((origin, mid))
         if message is None:
@@ -179,7 +179,7 @@ class Oracle:
     # -- what it is asked -----------------------------------------------------
 
     def undelivered(self) -> list[OracleViolation]:
-        """What is left to deliver: a violation each, if the run is over."""
+        """Return what was sent and not delivered, as violations, for a run that is over."""
         return [
             OracleViolation("undelivered", process, message)
             for process, due in self._due.items()
@@ -193,14 +193,17 @@ class Oracle:
         return sum(map(int.bit_count, self._got.values()))
 
     def concurrent(self) -> int:
-        """How many pairs of messages are concurrent: neither happened before the other."""
+        """Return the number of pairs of messages of which neither happened before the other."""
         ordered = sum(message.past.bit_count() for message in self.messages.values())
         n = len(self.messages)
         return n * (n - 1) // 2 - ordered
 
     def chain(self, first: SentMessage, second: SentMessage) -> list[SentMessage]:
-        """A shortest chain from `first` to `second`, each happening before the next
-        by clause (1) or (2) of the definition; empty if there is none."""
+        """Return a shortest chain of messages from `first` to `second`.
+
+        Each happened before the next by clause (1) or (2) of the definition. The list is
+        empty if there is no chain.
+        """
         paths = [[second]]
         seen = second.bit
         for path in paths:
@@ -213,7 +216,7 @@ class Oracle:
         return []
 
     def explain(self, violation: OracleViolation) -> str:
-        """What was wrong, and for causal order why, as sentences."""
+        """Return what was wrong, and for causal order why, in sentences."""
         kind, process, message, earlier = violation
         if kind == "causal" and earlier is not None:
             chain = self.chain(earlier, message)

@@ -1,8 +1,8 @@
-"""Plays a run: a network, an application that reacts, and a record of it all.
+"""Plays a run: a network, an application that reacts, and a record of everything.
 
-`Play` is the stage that the adversary (`causewire.testing.adversary`), a stored case and the
-Hypothesis strategies share. It does one step at a time, keeps the schedule of what
-it did, and in the end lets everything arrive and says how it went: an `Outcome`.
+Random runs (`causewire.testing.adversary`), stored cases and the Hypothesis strategies all
+use `Play`. It does one step at a time and records the schedule of what it did. In the end
+it lets everything arrive and reports how the run went: an `Outcome`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,18 @@ STUCK = frozenset({"undelivered", "leftover", "RestlessError"})
 
 
 class Play:
-    """One run on its way."""
+    """A run in progress.
+
+    Args:
+        protocol: A name, or a `Protocol`.
+        processes: The names of the processes.
+        profile: What the network may do.
+        reactions: What processes send when they deliver certain messages.
+        inside: Whether reactions are sent from inside deliveries.
+        lazy: Whether packets stay at their endpoint until they are taken.
+        ticks: Whether periodic blocks run at the end.
+        protocol_options: Options of the protocol.
+    """
 
     __slots__ = (
         "_options",
@@ -88,7 +99,7 @@ class Play:
             self.network.react = self._react
 
     def __copy__(self) -> Self:
-        """An independent run that has come to the same point."""
+        """Return an independent run at the same point."""
         twin = object.__new__(type(self))
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name))
@@ -140,7 +151,7 @@ class Play:
         self.network.collect(process)
 
     def oldest(self, k: int) -> int:
-        """The first packet in flight on the same link as the `k`-th."""
+        """Return the index of the first packet in flight on the same link as the `k`-th."""
         in_flight = self.network.in_flight
         source, destination, _, _ = in_flight[k]
         for first, flying in enumerate(in_flight):
@@ -149,7 +160,7 @@ class Play:
         raise AssertionError("the k-th packet is on its own link")
 
     def act(self, action: Action) -> bool:
-        """Do what a schedule says, if it is possible; returns whether it was."""
+        """Do one action of a schedule, and return whether it was possible."""
         kind = action[0]
         if kind == "send":
             self.send(*action[1:])
@@ -182,7 +193,7 @@ class Play:
         return True
 
     def _find(self, source: str, destination: str, number: int) -> int | None:
-        """Where in flight a packet is."""
+        """Return the index of a packet in flight, or None."""
         for k, flying in enumerate(self.network.in_flight):
             if flying[0] == source and flying[1] == destination and flying[2] == number:
                 return k
@@ -191,11 +202,11 @@ class Play:
     # -- the end --------------------------------------------------------------
 
     def finish(self) -> None:
-        """All packets arrive and, with `ticks`, all periodic blocks run, to the end."""
+        """Let all packets arrive and, with `ticks`, run all periodic blocks, to the end."""
         self.settled = self.network.settle(retransmit=self._ticks)
 
     def case(self, title: str = "") -> Case:
-        """What was played, to be replayed."""
+        """Return what was played as a case that can be stored and replayed."""
         return Case(
             title=title,
             protocol=self.protocol,
@@ -265,7 +276,7 @@ class Outcome:
         return count
 
     def explain(self) -> str:
-        """All that went wrong, for people."""
+        """Return everything that went wrong, in sentences."""
         oracle = self.play.network.oracle
         lines = [oracle.explain(violation) for violation in self.violations]
         if self.play.error is not None:
@@ -284,7 +295,7 @@ def payload_of(name: str) -> str | None:
 
 
 def replay(case: Case) -> Outcome:
-    """Run a case from beginning to end."""
+    """Run a case from beginning to end and return how it went."""
     play = stage(case)
     try:
         for action in case.schedule:
@@ -296,7 +307,7 @@ def replay(case: Case) -> Outcome:
 
 
 def stage(case: Case) -> Play:
-    """Everything set up for a case, and nothing played yet."""
+    """Return a `Play` that is set up for a case, with nothing played yet."""
     return Play(
         case.protocol,
         case.processes,

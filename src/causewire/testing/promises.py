@@ -1,8 +1,8 @@
 """What a protocol promises, and so what to test it for.
 
-The registry says what a protocol needs of the network, what it can carry and
-whether it is causal and live. From that follows the rest: on which networks it
-must keep its promises, and what it may fail in all the same.
+The registry says what a protocol needs of the network, what it can carry, and whether it is
+causal and live. From this follows on which networks it must keep its promises, and in which
+ways it may fail.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Makes a small counterexample of a run that fails.
 
-Greedy: leave something out, replay, and keep what still fails in the same way,
-until nothing can be left out any more. Every attempt is a replay of a case, so the
-result is a case again, that fails by itself and can be stored.
+The method is greedy: leave something out, replay, and keep the result if it still fails in
+the same way, until nothing can be left out. Every attempt is a replay of a case, so the
+result is a case as well, which can be stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ __all__ = ["shrink"]
 
 
 def shrink(case: Case, kind: str = "") -> Case:
-    """A case that fails as `case` does (in that `kind` of failure), with less in it."""
+    """Return a smaller case that fails in the same way.
+
+    Args:
+        case: A case that fails.
+        kind: The kind of failure to keep (`Outcome.kinds`); by default the first.
+
+    Raises:
+        ValueError: The case does not fail.
+    """
     outcome = replay(case)
     if not outcome.kinds:
         raise ValueError("nothing is wrong with this case")

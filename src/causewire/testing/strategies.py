@@ -6,9 +6,9 @@
     def test_it(outcome):
         assert outcome.ok, outcome.explain()
 
-It is made of `workloads` (scripts and reactions), of `moves` (schedules and faults,
-as choices that mean something whatever is in flight, so that they shrink well) and
-of `played`, which plays one by the other. Needs Hypothesis, unlike the rest of
+It consists of `workloads` (scripts and reactions), `moves` (schedules and faults, as
+choices that are meaningful whatever is in flight, so that they shrink well) and `played`,
+which plays a workload with these moves. This module needs Hypothesis, unlike the rest of
 `causewire.testing`.
 """
 
@@ -53,7 +53,7 @@ def profiles(
 def destinations(
     about: Protocol, processes: Sequence[str], sender: str
 ) -> st.SearchStrategy[tuple[str, ...]]:
-    """Destinations that a protocol can carry, the sender itself included at times."""
+    """Return a strategy for destinations that a protocol supports, at times with the sender."""
     others = tuple(name for name in processes if name != sender)
     if not about.unicast:
         return st.sampled_from([others, tuple(processes)])
@@ -73,7 +73,7 @@ def workloads(
     max_messages: int = 12,
     protocol_options: Mapping[str, Any] | None = None,
 ) -> RandomWorkload:
-    """What the application does: messages sent, of its own accord or in reaction."""
+    """Draw what the application does: messages that it sends, some of them in reaction."""
     about = promised(protocol, protocol_options)
     processes = process_names(draw(st.integers(2, max_processes)))
     script: list[Send] = []
@@ -96,7 +96,7 @@ def workloads(
 
 
 def moves(profile: Profile, *, max_size: int = 80) -> st.SearchStrategy[list[Move]]:
-    """Schedules with the faults that the profile allows."""
+    """Return a strategy for schedules with the faults that the profile allows."""
     kinds = [*["send"] * 3, *["arrive"] * 6, "take", "tick"]
     kinds += ["lose"] if profile.loss else []
     kinds += ["replay"] if profile.replay else []
@@ -108,7 +108,7 @@ def moves(profile: Profile, *, max_size: int = 80) -> st.SearchStrategy[list[Mov
 
 
 def played(play: Play, script: Sequence[Send], schedule: Sequence[Move]) -> Outcome:
-    """Make the moves, send what is left of the script, and let all arrive."""
+    """Make the moves, send the rest of the script, and let everything arrive."""
     rest = iter(script)
     try:
         for move in schedule:
