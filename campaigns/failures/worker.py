@@ -105,8 +105,7 @@ class TrafficWorker(Puppet):
     async def listen(self) -> None:
         async for message in self.node:
             await self.reading.wait()
-            if isinstance(message, Message):
-                await self.take(message)
+            await self.take(message)
 
     async def take(self, message: Message) -> None:
         counts = self.sources.setdefault(message.source, Counter())

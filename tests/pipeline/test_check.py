@@ -464,7 +464,9 @@ def test_spark_is_the_default_for_large_directories(
 ) -> None:
     path = write(tmp_path / "long.parquet", long_run(1, steps=20))
     asked: list[Any] = []
-    monkeypatch.setattr(command, "_on_spark", noting(asked, 0, lambda _: check(str(path))))
+    monkeypatch.setattr(
+        command, "_on_spark", noting(asked, 0, lambda *_: command._Checked(check(str(path))))
+    )
     assert main(["check", str(tmp_path)]) == 0
     assert not asked
     monkeypatch.setattr(command, "SPARK_FROM", path.stat().st_size)
