@@ -83,6 +83,7 @@ def test_as_json() -> None:
         "duplicates": 0,
         "undelivered": 0,
         "identical": 0,
+        "lost": 0,
         "bad": 0,
         "reasons": {},
         "examples": [

@@ -21,7 +21,7 @@ from causewire.pipeline.check import check_files, check_paths, check_runs, viola
 from causewire.pipeline.large import check_large
 from causewire.pipeline.limits import Limits, Shape, choose
 from causewire.pipeline.outcomes import ORDER, OUTCOME, outcome, report_of
-from causewire.pipeline.pieces import Runs, layout
+from causewire.pipeline.pieces import Runs, by_process, layout
 from causewire.pipeline.tasks import ask
 from causewire.pipeline.trouble import Trouble
 from causewire.trace import NAMES, Event, TraceError, arrow_schema, trace_of, write_trace
@@ -338,6 +338,32 @@ def test_bad_rows_are_counted_when_none_is_to_be_shown() -> None:
 
 
 # -- rows in no order -------------------------------------------------------------------------
+
+
+def test_files_of_nodes_are_sorted_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java sorts them, and nothing is read by Python but the rows in order."""
+    events = long_run(7, steps=300, causal=False)
+    for name in sorted({event.process for event in events}):
+        suffix = "jsonl" if name == "p0" else "parquet"
+        write_trace(tmp_path / f"{name}.{suffix}", [e for e in events if e.process == name])
+    monkeypatch.setattr(prepare, "read", None)
+    said: list[str] = []
+    assert check_paths([tmp_path], limits=SMALL, progress=said.append) == check(str(tmp_path))
+    assert said == ["sorting and checking", "sorting run 'long'", "checking run 'long'"]
+
+
+def test_the_footers_say_that_rows_are_stored_by_process(tmp_path: Path) -> None:
+    events = long_run(7, steps=100)
+    write_trace(tmp_path / "whole.parquet", events)
+    assert not by_process(layout([str(tmp_path / "whole.parquet")]))
+    files = []
+    for name in sorted({event.process for event in events})[:2]:
+        files.append(str(tmp_path / f"{name}.parquet"))
+        write_trace(files[-1], [e for e in events if e.process == name])
+    assert by_process(layout(files))
+    assert not by_process(layout(files[:1]))
 
 
 def test_files_of_nodes_side_by_side(spark: SparkSession, tmp_path: Path) -> None:

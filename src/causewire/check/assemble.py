@@ -92,6 +92,7 @@ def merged(reports: Iterable[Report], limit: int) -> Report:
         whole.duplicates += report.duplicates
         whole.undelivered += report.undelivered
         whole.identical += report.identical
+        whole.lost += report.lost
         whole.bad.update(report.bad)
         whole.examples += report.examples[: limit - len(whole.examples)]
         whole.bad_rows += report.bad_rows[: limit - len(whole.bad_rows)]

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
+from ..core.errors import CausewireError
 from ..trace.reader import Trace, open_trace, trace_of
 from ..trace.schema import Event, TraceError
 from .assemble import describe
 from .columns import ScatteredRunError
 from .kernel import OrderError
+from .lives import resolve_lives
 from .order import Sorted
 from .report import Report
 from .scan import TooWideError, scan, scan_in_blocks
@@ -59,18 +61,50 @@ def check(
     elif not isinstance(trace, Trace):
         trace = trace_of(trace)
     try:
-        return _report(Stream(trace), examples, memory, progress)
+        return _checked(trace, examples, memory, strict, progress)
+    except _LivesError:
+        events, lost = resolve_lives(trace.events())
+    again = trace_of(events, trace.name)
+    report = _checked(again, examples, memory, strict, progress, resolved=True)
+    report.lost = lost
+    return report
+
+
+class _LivesError(CausewireError):
+    """Processes were restarted."""
+
+
+def _checked(
+    trace: Trace,
+    examples: int,
+    memory: int,
+    strict: bool,
+    progress: Callable[[int], None] | None,
+    *,
+    resolved: bool = False,
+) -> Report:
+    """Check the rows as they are stored, or sorted."""
+    try:
+        return _report(Stream(trace), examples, memory, progress, resolved=resolved)
     except (OrderError, ScatteredRunError):
-        return _report(Sorted(trace, strict=strict), examples, memory, progress)
+        source = Sorted(trace, strict=strict)
+        return _report(source, examples, memory, progress, resolved=resolved)
 
 
 def _report(
-    source: Source, examples: int, memory: int, progress: Callable[[int], None] | None
+    source: Source,
+    examples: int,
+    memory: int,
+    progress: Callable[[int], None] | None,
+    *,
+    resolved: bool,
 ) -> Report:
     try:
         found = scan(source, examples=examples, memory=memory, progress=progress)
     except TooWideError:
         found = scan_in_blocks(source, examples=examples, memory=memory, progress=progress)
+    if found.lives and not resolved:
+        raise _LivesError
     if source.rows == 0:
         raise TraceError(source.name, None, "the trace is empty")
     return describe(source, found, examples)

@@ -125,7 +125,8 @@ class Report:
     `violations` counts triples: a message, one that happened before it, and a
     process that delivered the former without the latter. `undelivered` counts
     copies: a message and a destination. `identical` counts rows that are there more than
-    once, and were taken once. `bad` counts rows that cannot be right,
+    once, and were taken once; `lost`, copies that were lost with a process that was
+    restarted, and cannot be overtaken. `bad` counts rows that cannot be right,
     by reason; `duplicates`, second deliveries, are not among them. `examples`
     has, for the first messages that were overtaken, the first time that it
     happened to each; `bad_rows` has the first of those.
@@ -139,6 +140,7 @@ class Report:
     duplicates: int = 0
     undelivered: int = 0
     identical: int = 0
+    lost: int = 0
     bad: Counter[str] = field(default_factory=Counter)
     examples: list[Violation] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
@@ -159,6 +161,7 @@ class Report:
             "duplicates": self.duplicates,
             "undelivered": self.undelivered,
             "identical": self.identical,
+            "lost": self.lost,
             "bad": self.bad.total(),
             "reasons": dict(sorted(self.bad.items())),
             "examples": [violation.to_json() for violation in self.examples],

@@ -16,6 +16,7 @@ from .._compiled import Longs
 from ..core.errors import CausewireError
 from .columns import RunColumns
 from .kernel import Found, Kernel
+from .lives import has_lives
 from .source import Source
 
 __all__ = ["CLOCK_BYTES", "Scan", "TooWideError", "scan", "scan_in_blocks"]
@@ -44,6 +45,8 @@ class Scan:
     odd: dict[str, tuple[RunColumns, Longs]] = field(default_factory=dict)
     state: int = 0
     """Bytes of state, where it was largest."""
+    lives: bool = False
+    """Whether processes look as if they were restarted (`lives.py`)."""
 
 
 class TooWideError(CausewireError):
@@ -102,6 +105,7 @@ def _end(kernel: Kernel, run: RunColumns, result: Scan) -> None:
     result.runs += 1
     result.messages += kernel.messages
     result.processes += len(run.processes)
+    result.lives = result.lives or has_lives(run.processes)
     result.largest = max(result.largest, len(run.processes))
     result.violations += kernel.violations
     result.undelivered += kernel.undelivered

@@ -34,8 +34,8 @@ examples:
 A directory with a gigabyte of traces or more is checked on Spark, if PySpark is there; so is what
 has a --master. docs/pipeline.md tells when that is faster.
 
-exit status: 0 in causal order, 1 violated, 2 the trace cannot be judged. Duplicates, bad rows and
-undelivered messages are counted, and change nothing about that.
+exit status: 0 in causal order, 1 violated or with rows that cannot be right, 2 the trace cannot be
+judged. Duplicates and undelivered messages are counted, and change nothing about that.
 """
 
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         )
     else:
         print(_told(checked, args.traces))
-    return 0 if checked.report.ordered else 1
+    return 0 if checked.report.ordered and not checked.report.bad else 1
 
 
 class _Checked(NamedTuple):
@@ -189,6 +189,9 @@ def _told(checked: _Checked, traces: list[str]) -> str:
         lines.append(f"{count(report.duplicates, 'message was', 'messages were')} delivered twice")
     if report.identical:
         lines.append(f"{count(report.identical, 'row')} there twice, and taken once")
+    if report.lost:
+        copies = count(report.lost, "copy", "copies")
+        lines.append(f"{copies} lost with processes that were restarted")
     if report.undelivered:
         lines.append(f"{count(report.undelivered, 'copy', 'copies')} undelivered")
     for reason, number in sorted(report.bad.items()):

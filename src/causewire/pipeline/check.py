@@ -33,10 +33,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..check import BadRow, Report, Sorted
-from ..check.assemble import SENT_TWICE
+from ..check import BadRow, Report, Sorted, scan
+from ..check.assemble import SENT_TWICE, describe
 from ..check.columns import COLUMNS
-from ..trace import TraceError, trace_files
+from ..check.lives import resolve_lives
+from ..trace import TraceError, trace_files, trace_of
 from ..trace.storage import absolute
 from . import prepare
 from .arrivals import Arrived, arrived
@@ -44,10 +45,10 @@ from .errors import PipelineError, reason
 from .large import check_large
 from .limits import Limits
 from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, report_of, row_of
-from .pieces import Piece, layout, runs_in
+from .pieces import Piece, by_process, layout, runs_in
 from .session import session
 from .small import check_small
-from .tasks import rows_to_batches, spark_of
+from .tasks import described, rows_to_batches, spark_of
 from .trouble import Trouble
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ class _Work:
 
     def _as_stored(self, files: Sequence[str]) -> pa.Table:
         pieces = layout(files)
+        if by_process(pieces):
+            raise _UnorderedError
         large = _large(pieces, self._limits.large)
         tables = []
         small = _without(pieces, large)
@@ -222,7 +225,24 @@ class _Work:
     # -- rows in any order --------------------------------------------------------------
 
     def _sorted(self, files: Sequence[str]) -> pa.Table:
-        events = prepare.read(self._spark, files)
+        """Sort and check; first in the hope that nothing but the order is wrong.
+
+        Then Java reads the files, sorts each long run once by its Lamport times, and the
+        check verifies that it can rely on them. If it cannot, or a row is malformed, the
+        rows are read again by Python, which says what is wrong with a row, and put in order
+        with care (`prepare`).
+        """
+        quick = prepare.read_by_java(self._spark, files)
+        if quick is not None:
+            try:
+                return self._sorted_rows(quick, careful=False)
+            except PipelineError:
+                raise
+            except Exception:  # whatever it was, the careful way says it better
+                self._tell("sorting and checking with care")
+        return self._sorted_rows(prepare.read(self._spark, files), careful=True)
+
+    def _sorted_rows(self, events: DataFrame, *, careful: bool) -> pa.Table:
         sizes = {row.run: row["count"] for row in events.groupBy("run").count().collect()}
         large = sorted(run for run, size in sizes.items() if size >= self._limits.large)
         tables = []
@@ -231,8 +251,21 @@ class _Work:
             checked = check_runs(small, examples=self._examples, strict=self._strict)
             table = checked.toArrow().cast(OUTCOME)
             tables.append(_untroubled(table))
-        tables += [self._sort_and_check(events, run) for run in large]
+        sort = self._sort_and_check if careful else self._sort_once_and_check
+        tables += [sort(events, run) for run in large]
         return pa.concat_tables(tables) if tables else _table([])
+
+    def _sort_once_and_check(self, events: DataFrame, run: str) -> pa.Table:
+        """A long run with Lamport times that can be relied on; `_UnorderedError` if not."""
+        place = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
+        try:
+            self._tell(f"sorting run {run!r}")
+            with described(self._spark, f"check: sort run {run}"):
+                prepare.write(events.where(events.run == run), place / "rows", needed=True)
+            pieces = layout([str(file) for file in trace_files(place / "rows")])
+            return self._long_run(run, pieces)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
 
     def _sort_and_check(self, events: DataFrame, run: str) -> pa.Table:
         """A long run: sorted into a directory of its own, and checked there."""
@@ -319,7 +352,19 @@ def _check_arrived(run: str, trace: Arrived, examples: int, strict: bool) -> dic
         source = Sorted(trace, strict=strict)
     except TraceError as error:
         return failed(run, error)
-    return judged(run, source, examples)
+    row = judged(run, source, examples)
+    if row.get("trouble") != ORDER:
+        return row
+    # Sorted, and still no order: processes were restarted.
+    events, lost = resolve_lives(trace.events())
+    try:
+        source = Sorted(trace_of(events, trace.name), strict=strict)
+    except TraceError as error:
+        return failed(run, error)
+    found = scan(source, examples=examples)
+    report = describe(source, found, examples)
+    report.lost = lost
+    return row_of(run, 0, report)
 
 
 # -- tables -----------------------------------------------------------------------------------

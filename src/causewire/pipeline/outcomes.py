@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from ..check import BadRow, Link, MessageId, OrderError, Report, Source, Violation, scan
 from ..check.assemble import describe, merged
 from ..check.columns import ScatteredRunError
+from ..core.errors import CausewireError
 from ..trace import TraceError
 
 __all__ = [
     "OUTCOME",
     "VIOLATION",
+    "LivesError",
     "detail_of",
     "error_of",
     "failed",
@@ -54,7 +56,16 @@ _BAD_ROW = pa.struct(
     ]
 )
 
-_SUMS = ("events", "messages", "processes", "violations", "duplicates", "undelivered", "identical")
+_SUMS = (
+    "events",
+    "messages",
+    "processes",
+    "violations",
+    "duplicates",
+    "undelivered",
+    "identical",
+    "lost",
+)
 
 OUTCOME = pa.schema(
     [
@@ -86,11 +97,17 @@ def row_of(run: str, position: int, report: Report) -> dict[str, Any]:
     }
 
 
+class LivesError(CausewireError):
+    """Processes of a run were restarted: its destinations have to be resolved first."""
+
+
 def outcome(run: str, source: Source, examples: int) -> dict[str, Any]:
     """Check a run that is small enough to be read several times; return its row."""
     found = scan(source, examples=examples)
     if found.runs != 1:
         raise ValueError(f"{found.runs} runs where there must be one")
+    if found.lives:
+        raise LivesError(run)
     return row_of(run, found.position, describe(source, found, examples))
 
 
@@ -98,7 +115,7 @@ def judged(run: str, source: Source, examples: int) -> dict[str, Any]:
     """Return the row of `outcome`, or the row that says why the run cannot be checked."""
     try:
         return outcome(run, source, examples)
-    except (OrderError, ScatteredRunError):
+    except (OrderError, ScatteredRunError, LivesError):
         return out_of_order(run)
     except TraceError as error:
         return failed(run, error)

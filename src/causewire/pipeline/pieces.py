@@ -27,7 +27,16 @@ from ..trace.parquet import opened, partitions_of, read_group
 from ..trace.reader import BATCH_ROWS, TraceBatch, accepted
 from ..trace.storage import locate, source_of
 
-__all__ = ["Piece", "Region", "RunInMemory", "Runs", "batches_of", "layout", "runs_in"]
+__all__ = [
+    "Piece",
+    "Region",
+    "RunInMemory",
+    "Runs",
+    "batches_of",
+    "by_process",
+    "layout",
+    "runs_in",
+]
 
 
 class Piece(NamedTuple):
@@ -40,6 +49,8 @@ class Piece(NamedTuple):
     rows: int
     run: str | None
     """The run that all its rows belong to, if it is one."""
+    process: str | None = None
+    """The process that all its rows belong to, if the footer says so."""
 
 
 def layout(files: Sequence[str]) -> list[Piece]:
@@ -61,10 +72,27 @@ def layout(files: Sequence[str]) -> list[Piece]:
                     runs = _bounds_of(about.column(column).statistics)
                 if runs is None:
                     runs = set(runs_in(piece))
-                pieces.append(piece._replace(run=runs.pop() if len(runs) == 1 else None))
+                process = None
+                if "process" in paths:
+                    names = _bounds_of(about.column(paths.index("process")).statistics)
+                    process = names.pop() if names is not None and len(names) == 1 else None
+                run = runs.pop() if len(runs) == 1 else None
+                pieces.append(piece._replace(run=run, process=process))
             row += about.num_rows
             position += about.num_rows
     return pieces
+
+
+def by_process(pieces: Sequence[Piece]) -> bool:
+    """Whether rows are stored process after process, as nodes write them into files.
+
+    Then it is known from the footers alone that they cannot be checked in this order.
+    """
+    processes: dict[str, set[str]] = {}
+    for piece in pieces:
+        if piece.run is not None and piece.process is not None:
+            processes.setdefault(piece.run, set()).add(piece.process)
+    return any(len(names) > 1 for names in processes.values())
 
 
 def _bounds_of(statistics: pq.Statistics | None) -> set[str] | None:

@@ -19,19 +19,23 @@ also finds out if it has a cycle and cannot be ordered at all. Runs of up to
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ..check import Sorted
 from ..check.columns import COLUMNS
-from ..trace import DELIVER, NAMES, SEND, TraceError, open_trace
+from ..trace import DELIVER, NAMES, SEND, TraceError, arrow_schema, open_trace
 from ..trace.reader import BATCH_ROWS, plain
+from ..trace.storage import is_url
 from .arrivals import arrived
 from .pieces import Piece, batches_of, layout
 from .schemas import EVENTS
+from .session import is_connect
 from .tasks import spread_batches
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ordered",
     "read",
+    "read_by_java",
     "repeated_sends",
     "usable",
     "with_lamport",
@@ -74,6 +79,42 @@ def read(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     return spread_batches(spark, works, _read, EVENTS)
 
 
+def read_by_java(spark: SparkSession, files: Sequence[str]) -> DataFrame | None:
+    """Return the rows of trace files as Spark itself reads them, without Python.
+
+    Rows are not checked. None if Spark cannot be relied on to read these files: they are
+    in a store, or have columns of other types, or in their paths.
+    """
+    if any(is_url(file) for file in files) or is_connect(spark):
+        return None
+    wanted = arrow_schema()
+    tables = [file for file in files if file.endswith(".parquet")]
+    for file in tables:
+        found = pq.read_schema(file)
+        if any(
+            name not in found.names or found.field(name).type != wanted.field(name).type
+            for name in (*COLUMNS, "lamport")
+        ):
+            return None
+    columns = ["run", "process", "seq", "lamport", "kind", "origin", "mid", "peers"]
+    lines = [file for file in files if not file.endswith(".parquet")]
+    parts = []
+    if tables:
+        parts.append(spark.read.parquet(*map(_literally, tables)))
+    if lines:
+        reader = spark.read.schema(EVENTS).option("mode", "FAILFAST")
+        parts.append(reader.json([_literally(file) for file in lines]))
+    whole = parts[0].select(columns)
+    for part in parts[1:]:
+        whole = whole.unionByName(part.select(columns))
+    return whole
+
+
+def _literally(file: str) -> str:
+    """Return a path in which Spark sees no pattern."""
+    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", file)
+
+
 def _read(work: str | list[Piece]) -> Iterator[pa.RecordBatch]:
     if isinstance(work, str):
         batches: Iterable[pa.RecordBatch] = (b.columns for b in open_trace(work).batches())
@@ -82,11 +123,14 @@ def _read(work: str | list[Piece]) -> Iterator[pa.RecordBatch]:
     return map(plain, batches)
 
 
-def write(events: DataFrame, path: str | os.PathLike[str]) -> None:
-    """As Parquet files in which the rows of each run are together and in order."""
-    key = ("run", "lamport", "process", "seq")
+def write(events: DataFrame, path: str | os.PathLike[str], *, needed: bool = False) -> None:
+    """Write Parquet files in which the rows of each run are together and in order.
+
+    With `needed`, there is one run, and only the columns that the check needs are written.
+    """
+    key = ("lamport", "process", "seq") if needed else ("run", "lamport", "process", "seq")
     (
-        events.select(*NAMES)
+        events.select(*(COLUMNS if needed else NAMES), *(["lamport"] if needed else []))
         .repartitionByRange(*key)
         .sortWithinPartitions(*key)
         .write.option("parquet.block.size", 16 << 20)

@@ -1,0 +1,85 @@
+"""Processes that were restarted: whose message was lost with them, and whose was overtaken.
+
+A node that starts again writes its rows under a label of its own (`alice/2`), after a row
+of kind `start`, because it knows nothing of its former life. Others send to `alice`, which
+may mean any of her lives. So before a trace with restarts is checked,
+
+  - a destination becomes the life that delivered the message;
+  - a copy that nobody delivered, and whose sender or destination was restarted, was lost
+    with it: it cannot be overtaken, and is counted apart.
+
+Any other copy that nobody delivered stays as it is: undelivered, or overtaken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..trace.schema import DELIVER, SEND, Event
+
+__all__ = ["START", "WithLives", "has_lives", "resolve_lives"]
+
+START = "start"
+"""Kind of the row with which a life of a process begins."""
+
+_LABEL = re.compile(r"(.+)/(\d+)")
+
+
+class WithLives(NamedTuple):
+    """Events whose destinations are lives of processes."""
+
+    events: list[Event]
+    lost: int
+    """Copies that were lost with a life of their sender or destination."""
+
+
+def has_lives(processes: Iterable[str]) -> bool:
+    """Whether these names look like those of processes that were restarted."""
+    names = set(processes)
+    return any((match := _LABEL.fullmatch(name)) and match[1] in names for name in names)
+
+
+def resolve_lives(events: Iterable[Event]) -> WithLives:
+    """Return the events of a trace with destinations that are lives, and without lost copies."""
+    rows = list(events)
+    starts = {(e.run, e.process) for e in rows if e.kind == START}
+    lives: dict[tuple[str, str], list[str]] = {}
+    for run, label in sorted(starts, key=lambda s: (s[0], _number(s[1]))):
+        lives.setdefault((run, _base(label)), []).append(label)
+    delivered = {(e.run, e.origin, e.mid, e.process) for e in rows if e.kind == DELIVER}
+    result: list[Event] = []
+    lost = 0
+    for event in rows:
+        if event.kind != SEND:
+            result.append(event)
+            continue
+        peers: list[str] = []
+        mine = lives.get((event.run, _base(event.process)), [event.process])
+        ended = event.process in mine[:-1]
+        for name in dict.fromkeys(event.peers):
+            theirs = lives.get((event.run, _base(name)), [name])
+            takers = [
+                life
+                for life in dict.fromkeys([name, *theirs])
+                if (event.run, event.origin, event.mid, life) in delivered
+            ]
+            if takers:
+                peers += takers
+            elif ended or len(theirs) > 1:
+                lost += 1
+            else:
+                peers.append(name)
+        result.append(event._replace(peers=tuple(peers)))
+    return WithLives(result, lost)
+
+
+def _base(label: str) -> str:
+    match = _LABEL.fullmatch(label)
+    return match[1] if match else label
+
+
+def _number(label: str) -> int:
+    match = _LABEL.fullmatch(label)
+    return int(match[2]) if match else 1
