@@ -30,7 +30,10 @@ DRIVING = {
 }
 """What drives a transport."""
 
-ASKING = {"blocked", "config", "me", "observer", "settled", "stats", "status", "unheard"}
+ASKING = {
+    "blocked", "config", "idle", "me", "message_number", "observer", "settled", "stats", "status",
+    "unheard",
+}  # fmt: skip
 """What tells about it."""
 
 SESSION = {"confirmed", "name", "over"}

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from causewire import protocols
 from causewire.core.endpoint import LocalProtocolError
+from causewire.core.run import MessageRun
 from causewire.transport import (
     NameInUse,
     NodeSuperseded,
@@ -21,7 +23,7 @@ from causewire.transport import (
     UnknownPeer,
     VerificationFailed,
 )
-from causewire.transport.frames import put_obituary
+from causewire.transport.frames import put_obituary, put_run
 from causewire.transport.session import Session
 from causewire.transport.timers import Timers
 
@@ -474,3 +476,59 @@ def test_idle_processes_send_few_datagrams() -> None:
     for one in mesh.values():
         assert sum(peer.up for peer in one.status().peers.values()) == size - 1
     assert 0.5 < count / size / seconds < 2.5
+
+
+def test_a_path_that_does_not_carry_long_datagrams() -> None:
+    """A loopback address behind which datagrams above 1,500 bytes vanish."""
+    pair = Pair(config=TransportConfig()).meet()
+    sent = [bytes(5000), bytes(200_000), *[b"%d" % k * 300 for k in range(200)]]
+    for payload in sent:
+        pair.send(payload)
+    got: list[bytes] = []
+    for _ in range(400):
+        for one in (pair.ann, pair.bob):
+            for data in pair.out(one):
+                if len(data) <= 1500:
+                    pair.give(pair.other(one), data)
+        got += payloads(pair.bob)
+        if len(got) == len(sent):
+            break
+        pair.later(0.1)
+    assert got == sent
+
+
+def test_long_datagrams_stay_where_they_arrive() -> None:
+    pair = Pair(config=TransportConfig()).meet()
+    for _ in range(30):
+        pair.send(bytes(20_000))
+    pair.exchange()
+    assert len(payloads(pair.bob)) == 30
+    pair.send(bytes(20_000))
+    pair.out(pair.ann)  # lost, and again
+    for _ in range(3):
+        pair.later(1.0)
+        pair.out(pair.ann)
+    pair.send(bytes(20_000))
+    pair.later(3.0)
+    assert max(map(len, pair.out(pair.ann))) > 16_000
+
+
+def test_what_a_member_sends_out_of_order_is_limited() -> None:
+    """Under a protocol on a link, too: messages whose past never arrives."""
+    config = TransportConfig(peer_messages=10)
+    target = Target("rst", config=config)
+    endpoint: Any = target.bob._carrier.endpoint  # type: ignore[attr-defined]
+    link: Any = target.bob._carrier
+    rst = protocols.create("rst", "ann", group=["ann", "bob"])
+    for _ in range(3):
+        rst.send("bob", b"never arrives")
+    rst.take_packets()
+    tail = target.bob._peers.session("ann").inbound.tail
+    for k in range(100):
+        rst.send("bob", b"")
+        ((_, packet),) = rst.take_packets()
+        payload = b"\0" + link._codec.encode(packet)
+        run = MessageRun([tail + 1 + k], tail + k, [payload], False, len(payload))
+        target.hit(put_run(run, [len(payload)]))
+    assert len(endpoint.blocked()) <= 20
+    assert target.bob.stats.dropped["protocol_violation"] >= 70

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import TextIO
 
 from ..core.endpoint import LocalProtocolError
+from ..durations import parse_duration
 from ..protocols import names
+from ..transport import PeerGone, Superseded
 from . import run as run_loop
 from .node import Node
 from .receipt import Closed
@@ -59,7 +61,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--count", type=int, metavar="N", help="end after N deliveries, not with the input")
     add("--drain", type=float, default=5.0, metavar="S",
         help="seconds to wait for deliveries in the end; default: %(default)g")  # fmt: skip
+    add("--give-up-after", type=_patience, default="default", metavar="TIME",
+        help="give up a peer that does not answer for so long, like 10s, or 'never'; "
+        "default: 30s, or never for protocols that cannot continue without a peer")  # fmt: skip
+    add("--rejoin", action="store_true",
+        help="continue as a new incarnation when peers have given this process up")  # fmt: skip
     add("--events", action="store_true", help="tell on standard error what happens to peers")
+
+
+def _patience(text: str) -> float | str | None:
+    """Return seconds, None for `never`, or the word `default`."""
+    if text in ("never", "default"):
+        return None if text == "never" else text
+    return parse_duration(text) / 1e9
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         trace=args.trace,
         run=args.run,
         drain=args.drain,
+        give_up_after=args.give_up_after,
+        rejoin=args.rejoin,
     )
     logging.basicConfig(format="causewire node: %(message)s")
     return run_loop(_Terminal(node, args).run())
@@ -143,11 +159,19 @@ class _Terminal:
                 raise ValueError(f"a line is NAME[,NAME...]: TEXT, not {line[:40]!r}")
             whom = receivers[0] if len(receivers) == 1 else receivers
             await self._node.send(whom, text.removeprefix(" ").encode())
-        except (LocalProtocolError, ValueError) as error:
+        except (LocalProtocolError, PeerGone, Superseded, ValueError) as error:
             self._bad += 1
             self._say(str(error))
 
     async def _print(self) -> None:
+        try:
+            await self._print_messages()
+        except Superseded as error:
+            self._bad += 1
+            self._say(str(error))
+            self._done.set()
+
+    async def _print_messages(self) -> None:
         left = self._args.count
         async for message in self._node:
             text = _harmless(message.payload.decode("utf-8", "backslashreplace"))

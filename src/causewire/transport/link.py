@@ -42,7 +42,9 @@ class Link(Carrier):
     permits = False
     forgets = False
 
-    def __init__(self, protocol: Protocol, me: str, group: Iterable[str]) -> None:
+    def __init__(
+        self, protocol: Protocol, me: str, group: Iterable[str], most: int = 1 << 20
+    ) -> None:
         self.me = me
         self._name = protocol.name
         self._codec = Codec(protocol)
@@ -55,6 +57,9 @@ class Link(Carrier):
         self._due: dict[str, int] = {}
         """Delivery notices to send."""
         self._ready: list[Delivery] = []
+        self._most = most
+        self._held: dict[str, int] = {}
+        """Messages of each peer that the protocol has and has not delivered."""
         self.send = self._send
 
     def _send(self, to: str | Collection[str], payload: Any) -> int:
@@ -87,7 +92,13 @@ class Link(Carrier):
             mid, _ = get(data, 1)
             self._confirmed[source] = max(mid, self._confirmed.get(source, 0))
         elif data[:1] == _PACKET:
-            self.endpoint.receive(source, self._codec.decode(data[1:]))
+            packet = self._codec.decode(data[1:])
+            if "payload" in packet.fields:
+                held = self._held.get(source, 0) + 1
+                if held > self._most:
+                    raise RemoteProtocolError(f"{source!r} sent {held} messages out of order")
+                self._held[source] = held
+            self.endpoint.receive(source, packet)
         else:
             raise MalformedError("neither a packet nor a delivery notice")
 
@@ -97,6 +108,7 @@ class Link(Carrier):
             self._fifo.send(to, _PACKET + self._codec.encode(packet))
         for delivery in self.endpoint.take_deliveries():
             if delivery.source != self.me:
+                self._held[delivery.source] = max(0, self._held.get(delivery.source, 0) - 1)
                 self._due[delivery.source] = delivery.mid
             self._ready.append(delivery)
 
@@ -167,8 +179,16 @@ class Link(Carrier):
         self._settle()
 
 
-def carrier_for(protocol: Protocol, me: str, peers: Iterable[str]) -> Carrier:
-    """Return what carries a protocol: itself, or a link that it runs on."""
+def carrier_for(protocol: Protocol, me: str, peers: Iterable[str], most: int) -> Carrier:
+    """Return what carries a protocol: itself, or a link that it runs on.
+
+    Args:
+        protocol: The protocol.
+        me: The name of this process.
+        peers: The other members of its group.
+        most: How many messages of one peer a protocol on a link may hold back here; no
+            correct peer has more messages under way than it may have unacknowledged.
+    """
     if is_native(protocol):
         return Native(protocol, me)
-    return Link(protocol, me, group_of(me, peers))
+    return Link(protocol, me, group_of(me, peers), most)

@@ -122,25 +122,28 @@ class Outbound:
 
     # -- filling a datagram ---------------------------------------------------
 
-    def fill(self, budget: Budget, full: int, items: list[Item]) -> bool:
+    def fill(self, budget: Budget, full: int, items: list[Item], part: int = 0) -> bool:
         """Put as much into a datagram as fits, and return whether that is anything.
 
         Args:
             budget: The datagram.
             full: What every datagram has room for; longer messages are sent in parts.
             items: Gets what was put in, so that it can be sent again.
+            part: How long the frame of a part of a message may be; by default `full`.
         """
+        part = (part or full) - PIECE_HEAD
         used = messages = 0
         while True:
             if self._resend:
                 self._skip_acked()
+                self._cut_up_again(full, part)
             if (
                 not self._resend
                 and self._queue
                 and len(self._queue[0].payloads[self._head]) > full - RUN_HEAD
                 and self.pending
             ):
-                self._cut_up(full - PIECE_HEAD)
+                self._cut_up(part)
             light = most_messages(used) - messages
             put = self._put_again if self._resend else self._put_new
             left = budget.left
@@ -203,12 +206,9 @@ class Outbound:
         head, per = self._head, queued.per
         mid, payload = queued.mids[head], queued.payloads[head]
         pid = queued.mids[head - 1] if head else queued.pid
-        count = -(-len(payload) // size)
-        data = memoryview(payload)
-        self._resend.extend(
-            [Piece(mid, pid, per, k, count, data[k * size : (k + 1) * size]) for k in range(count)]
-        )
-        self._leaves(MessageRun([mid], pid, [payload], per, len(payload)))
+        run = MessageRun([mid], pid, [payload], per, len(payload))
+        self._resend.extend(_parts(run, size))
+        self._leaves(run)
 
     # -- what leaves again ----------------------------------------------------
 
@@ -225,6 +225,18 @@ class Outbound:
                     resend[0] = item.split(bisect_right(item.mids, acked))[1]
                 return
             resend.popleft()
+
+    def _cut_up_again(self, full: int, size: int) -> None:
+        """Split a message that left whole and is lost, if datagrams have become shorter."""
+        while self._resend:
+            item = self._resend[0]
+            if isinstance(item, Piece) or len(item.payloads[0]) <= full - RUN_HEAD:
+                return
+            del self._resend[0]
+            first, rest = item.split(1)
+            if rest.mids:
+                self._resend.appendleft(rest)
+            self._resend.extendleft(reversed(_parts(first, size)))
 
     def _put_again(self, budget: Budget, light: int) -> Item | None:
         """Put in the head of `resend`, or as much of it as fits, if any does."""
@@ -243,6 +255,14 @@ class Outbound:
             return None
         budget.put(put_run(item, lengths[:count]))
         return item
+
+
+def _parts(run: MessageRun, size: int) -> list[Piece]:
+    """Return the parts of the only message of a run."""
+    (mid,), pid, (payload,), per, _ = run
+    count = -(-len(payload) // size)
+    data = memoryview(payload)
+    return [Piece(mid, pid, per, k, count, data[k * size : (k + 1) * size]) for k in range(count)]
 
 
 def _fitting(mids: Sequence[int], lengths: list[int], space: int, light: int) -> int:

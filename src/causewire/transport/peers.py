@@ -16,7 +16,7 @@ pass it on in the same way. Whoever receives a message that might depend on the 
 messages of a dead process has been told before to ignore those.
 
 **Forgetting a process that may be alive.** The same rules make it safe to give up a process
-that only seems to be dead (docs/failure.md has the argument). Whoever knows the obituary of
+that only seems to be dead (docs/failures.md has the argument). Whoever knows the obituary of
 an incarnation accepts nothing more from it and sends nothing more to it (F1), and tells the
 obituary before any message, ack or permit (F2). The forgotten process, if it is alive, is
 told as soon as it contacts anybody, and may come back as a new incarnation.
@@ -272,7 +272,8 @@ class Peers:
         assert seals is not None
         session.exchange = exchange.message
         session.agreement = exchange
-        self.by_tag[session.establish(born, greeting, seals, limit)] = session
+        tag = session.establish(born, greeting, seals, limit, config.datagram)
+        self.by_tag[tag] = session
         session.heard_at = now
         session.owes = None
         session.silent = False

@@ -62,6 +62,8 @@ class Session:
         "_former",
         "_limit",
         "_opening",
+        "_proved",
+        "_safe",
         "_sealing",
         "accepted",
         "ack_due",
@@ -132,6 +134,10 @@ class Session:
         self.recovery = Recovery(trip, CongestionWindow(config.datagram))
         self._limit = config.datagram
         """Bytes of frames that a datagram has room for."""
+        self._safe = config.datagram
+        """The same for a datagram that every path carries."""
+        self._proved = False
+        """Whether a longer datagram than that has arrived."""
         self.exchange = b""
         self.agreement: Exchange | None = None
         """How the keys were agreed on."""
@@ -198,13 +204,28 @@ class Session:
     # -- beginning and end ----------------------------------------------------
 
     def establish(
-        self, incarnation: int, greeting: Greeting, seals: tuple[Seal, Seal], limit: int
+        self,
+        incarnation: int,
+        greeting: Greeting,
+        seals: tuple[Seal, Seal],
+        limit: int,
+        safe: int,
     ) -> bytes:
-        """Begin to exchange datagrams; return the tag of those that will arrive."""
+        """Begin to exchange datagrams; return the tag of those that will arrive.
+
+        Args:
+            incarnation: The incarnation of the peer.
+            greeting: What it said.
+            seals: What seals datagrams to it, and opens those from it.
+            limit: The longest datagram to try.
+            safe: A length that every path carries.
+        """
         self.incarnation = incarnation
         self.established = True
         self._sealing, self._opening = seals
-        self._limit = min(limit, greeting.datagram) - HEAD.size - self._sealing.overhead
+        overhead = HEAD.size + self._sealing.overhead
+        self._limit = min(limit, greeting.datagram) - overhead
+        self._safe = min(safe, limit, greeting.datagram) - overhead
         self.recovery.window = CongestionWindow(min(limit, greeting.datagram))
         self.outbound.peer_messages = greeting.messages
         self.outbound.peer_bytes = greeting.room
@@ -345,9 +366,10 @@ class Session:
                 news = sent.eliciting = True
             if self.recovery.open and self.outbound.pending:
                 full = self._limit - _RESERVE
+                part = self._safe - _RESERVE
                 if clock:
                     budget.left -= CLOCK_MOST
-                if self.outbound.fill(budget, full, sent.items):
+                if self.outbound.fill(budget, full, sent.items, part):
                     news = sent.eliciting = True
                 if clock:
                     budget.left += CLOCK_MOST
@@ -393,11 +415,18 @@ class Session:
     def arrived(self, datagrams: list[Sent]) -> None:
         """Note that these datagrams have reached the peer."""
         for sent in datagrams:
+            if sent.size > self._safe + 64:
+                self._proved = True
             if sent.bye:
                 self.bye_acked = True
             for name, incarnation in sent.obituaries:
                 if self.obituaries.get(name) == incarnation:
                     del self.obituaries[name]
+
+    def shorten(self) -> None:
+        """Send no more long datagrams, unless one has arrived: this path may not carry them."""
+        if not self._proved:
+            self._limit = self._safe
 
     def lost(self, datagrams: list[Sent]) -> None:
         """Send again what these datagrams said, as they were lost."""

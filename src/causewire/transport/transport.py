@@ -110,7 +110,7 @@ class Transport(Generic[A]):
         self.stats = Stats()
         self._events: deque[Event] = deque()
         emit = self._events.append
-        self._carrier = carrier_for(about, name, peers)
+        self._carrier = carrier_for(about, name, peers, 2 * self.config.peer_messages)
         self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
         self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit, messages)
@@ -127,6 +127,7 @@ class Transport(Generic[A]):
             entropy=entropy,
         )
         self._live = self._peers.live
+        self.add_peer = self._peers.add
         self._greeter = Greeter(
             self.me,
             self._peers,
@@ -198,14 +199,6 @@ class Transport(Generic[A]):
         return self._events.popleft() if self._events else None
 
     # -- peers ----------------------------------------------------------------
-
-    def add_peer(self, name: str, address: Address, now: float) -> None:
-        """Make a process known, or its new address, and look for it.
-
-        Raises:
-            ValueError: The name cannot travel, or there are too many peers.
-        """
-        self._peers.add(name, address, now)
 
     def forget(self, name: str, now: float) -> None:
         """Give a peer up: treat it as dead, and tell everybody.

@@ -120,6 +120,8 @@ class Upkeep:
                 self.repair(session, lost)
         if recovery.round_trip.backoff > expiries:
             self._stats.timeouts += 1
+            if expiries:
+                session.shorten()
             if expiries or session.received.largest < 0:
                 # The peer may have missed our answer, or may have been restarted.
                 self._greet(peer, session.incarnation, session.address)
