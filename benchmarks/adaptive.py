@@ -130,6 +130,9 @@ def cells(scale: int) -> Iterator[Cell]:
         for load in (0.05, 0.1, 0.3, 1.0):
             groups = {"kind": "groups", "size": size}
             yield Cell(f"groups of {size}", groups, 20, load, scale // size)
+    for load in (0.1, 0.3):
+        yield Cell("uniform", {"kind": "uniform"}, 200, load, 2 * scale)
+    yield Cell("hub", {"kind": "request-reply", "servers": 1}, 200, 1.0, 2 * scale)
     for load in (0.1, 1.0):
         yield Cell("uniform, 5 % lost", {"kind": "uniform"}, 10, load, scale, 0.05)
         yield Cell("broadcast, 5 % lost", {"kind": "broadcast", "lockstep": False}, 5, load,
