@@ -1,8 +1,15 @@
-"""Turn citations of errata into links, in pages and in docstrings, when the site is built."""
+"""What is added to pages when the site is built.
+
+Citations of errata become links, in pages and in docstrings; and the page about the command line
+gets the help text of every command, so that it is complete.
+"""
 
 from __future__ import annotations
 
+import io
+import os
 import re
+from contextlib import redirect_stdout, suppress
 from typing import Any
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -27,3 +34,22 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
         parts += [_linked(html[end : tag.start()], to), tag[0]]
         end = tag.end()
     return "".join([*parts, _linked(html[end:], to)])
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Return the text of a page; that of the command line with all help texts."""
+    return markdown + all_arguments() if page.file.src_uri == "cli.md" else markdown
+
+
+def all_arguments() -> str:
+    """Return a section with the help text of every command."""
+    from causewire.cli import COMMANDS, main
+
+    os.environ["COLUMNS"] = "110"
+    parts = ["\n\n## All arguments\n"]
+    for command in COMMANDS:
+        text = io.StringIO()
+        with redirect_stdout(text), suppress(SystemExit):
+            main([command, "--help"])
+        parts.append(f"### `causewire {command}`\n\n```text\n{text.getvalue().rstrip()}\n```\n")
+    return "\n".join(parts)
