@@ -42,10 +42,14 @@ SHAPES = {"hub": 21, "group": 5, "pipeline": 5, "uniform": 10}
 """Each shape of system, with its number of processes."""
 FAULTS = ("frozen", "killed", "restarted", "left", "partitioned", "deaf")
 PROTOCOLS = ("csps", "sps", "adaptive")
+FORGETFUL = ("csps", "sps")
+"""Protocols with which a node gives silent peers up. The others have to bear with them."""
 RECOVERED = 0.9
 """The share of the traffic before the fault at which the living are themselves again."""
 WINDOW = 5
-"""Intervals over which traffic is averaged."""
+"""Intervals over which the worst traffic is averaged."""
+LONG = 20
+"""Intervals over which traffic has to be at 90 % to count as recovered."""
 WARM_UP = 1.5
 BEFORE = 3.0
 """Seconds of undisturbed traffic, to compare with."""
@@ -86,7 +90,8 @@ async def play(cell: Cell, give_up: float, frozen: float) -> None:
         "shape": cell.shape,
         "members": members,
         "pause": 0.1 if cell.shape in ("hub", "group") else 0.02,
-        "give_up_after": give_up,
+        "give_up_after": give_up if cell.protocol in FORGETFUL else None,
+        "rejoin": True,
     }
     faults = {"seed": 1, "delay": (0.0005, 0.002)}
     async with Cluster(members, WORKER, faults, **settings) as cluster:
@@ -157,20 +162,13 @@ def _judge(cell: Cell, rates: dict[int, int], struck: float, ended: float) -> No
     ]
     cell.worst = min(shares)
     cell.after = statistics.fmean(after[-20:]) / usual
-    # Averages over half a second vary by themselves: "stays there" means that no
-    # second in a row is below.
-    low = [k for k, share in enumerate(shares) if share < _floor(before, usual)]
-    last = low[-1] + WINDOW if low else 0
-    if last < len(after) - WINDOW and cell.after >= RECOVERED:
-        cell.recovery = last * BUCKET
-
-
-def _floor(before: Sequence[int], usual: float) -> float:
-    """Return the share below which traffic is disturbed: 90 %, or what is usual if less."""
-    windows = [
-        statistics.fmean(before[k : k + WINDOW]) / usual for k in range(len(before) - WINDOW + 1)
-    ]
-    return min(RECOVERED, 0.95 * min(windows))
+    # Short averages vary by themselves. The living are themselves again at the first
+    # moment from which on two seconds, and everything up to the end, are at 90 %.
+    least = RECOVERED * usual
+    for k in range(len(after) - LONG + 1):
+        if statistics.fmean(after[k : k + LONG]) >= least and statistics.fmean(after[k:]) >= least:
+            cell.recovery = k * BUCKET
+            break
 
 
 def row(cell: Cell, give_up: float) -> str:

@@ -18,6 +18,7 @@ from causewire.transport import (
     PeerLeft,
     PeerRefused,
     PeerSilent,
+    Superseded,
     Transport,
     TransportConfig,
     UnknownPeer,
@@ -249,6 +250,19 @@ def test_the_forgotten_is_told_and_can_come_back() -> None:
         three[name].send("carol", name.encode())
     three.run(1.0)
     assert sorted(payloads(three["carol"])) == [b"ann", b"bob"]
+
+
+def test_the_forgotten_gives_nobody_up() -> None:
+    """It is not answered any more, because it is not accepted: the others are not dead."""
+    three = Three(give_up_after=3.0)
+    three["carol"].send("ann", b"x")
+    three["ann"].forget("carol", three.now)
+    three.run(20.0)
+    for name in ("ann", "bob"):
+        assert not three[name].me.superseded
+    assert not [event for event in events(three["carol"]) if isinstance(event, PeerForgotten)]
+    with pytest.raises(Superseded):
+        three["carol"].forget("ann", three.now)
 
 
 def what_carol_gets() -> list[bytes]:

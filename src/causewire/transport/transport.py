@@ -39,7 +39,7 @@ from ..protocols import Protocol, describe
 from .acceptance import A, Acceptance, Accepted
 from .arrivals import Arrivals
 from .config import TransportConfig
-from .errors import UnknownPeer
+from .errors import Superseded, UnknownPeer
 from .events import Address, Confirmed, Event, MessageBlocked, PeerUp, Room
 from .frames import Contents, read
 from .greeter import Greeter
@@ -208,7 +208,10 @@ class Transport(Generic[A]):
         Raises:
             UnknownPeer: There is no such peer.
             LocalProtocolError: The protocol cannot continue without a member.
+            Superseded: This process was given up itself.
         """
+        if self.me.superseded:
+            raise Superseded(self.me.name, self.me.superseded)
         if name not in self._peers.known:
             raise UnknownPeer([name])
         if self._linked:

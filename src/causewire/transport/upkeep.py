@@ -37,7 +37,7 @@ class Upkeep:
         give_up_after: Callable[[str], float | None],
     ) -> None:
         self._me = me
-        self._give_up_after = give_up_after
+        self._policy = give_up_after
         self._peers = peers
         self._greeter = greeter
         self._config = config
@@ -65,6 +65,14 @@ class Upkeep:
             when = self._deadline(peer)
             if when is not None:
                 timers.again(peer, when, now)
+
+    def _give_up_after(self, name: str) -> float | None:
+        """Return how long a peer may leave messages unanswered.
+
+        A process that was given up itself gives nobody up: its peers do not answer it
+        because they do not accept it any more.
+        """
+        return None if self._me.superseded else self._policy(name)
 
     def _deadline(self, peer: Peer) -> float | None:
         """Return when a peer has to be served next."""
