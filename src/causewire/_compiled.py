@@ -63,7 +63,8 @@ def _compiled(function: F, inline: bool) -> F:
     if inline:
         return cast(F, numba.njit(forceinline=True)(function))
     dispatcher = numba.njit(function)
-    with suppress(RuntimeError):  # raised if no directory on this machine can hold the code
+    # No directory on this machine can hold the code, or there is no source to tell it by.
+    with suppress(RuntimeError, OSError):
         dispatcher._cache = _cache(function)
     return cast(F, dispatcher)
 

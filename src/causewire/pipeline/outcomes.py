@@ -102,7 +102,12 @@ class LivesError(CausewireError):
 
 
 def outcome(run: str, source: Source, examples: int) -> dict[str, Any]:
-    """Check a run that is small enough to be read several times; return its row."""
+    """Check a run that is small enough to be read several times; return its row.
+
+    Raises:
+        LivesError: Its processes were restarted, so that its destinations have to be resolved.
+        ValueError: The source does not have one run.
+    """
     found = scan(source, examples=examples)
     if found.runs != 1:
         raise ValueError(f"{found.runs} runs where there must be one")
