@@ -218,6 +218,10 @@ def test_what_forgetting_refuses(protocol: str) -> None:
     assert endpoint == after
     assert endpoint.send("b", "x") == 1
     assert [to for to, _ in endpoint.take_packets()] == ["b"]
+    if protocol not in ("fifo", "csps", "sps"):
+        with pytest.raises(LocalProtocolError):
+            endpoint.readmit("c")
+        assert endpoint.forgotten == {"c"}
 
 
 @pytest.mark.parametrize("protocol", FORGETTING)

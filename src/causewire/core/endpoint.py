@@ -214,6 +214,21 @@ class Endpoint(ABC):
         self._settle()
         return failed
 
+    def readmit(self, peer: str) -> None:
+        """Let the name of a forgotten process be used again, by a new incarnation.
+
+        The new incarnation is a stranger: numbers start from the beginning. The driver must
+        make sure that no packet of the former incarnation arrives any more. Only protocols
+        whose packets name no third process can do this.
+
+        Args:
+            peer: The name. If it was not forgotten, this has no effect.
+
+        Raises:
+            LocalProtocolError: The protocol cannot do this.
+        """
+        raise LocalProtocolError(f"{type(self).__name__} cannot readmit {peer!r}")
+
     def take_packets(self) -> list[Outgoing]:
         """Return packets and their destinations, in order; each packet is returned once."""
         packets = self._packets

@@ -316,14 +316,6 @@ class FifoEndpoint(Endpoint, Generic[P]):
     def _after_forgetting(self) -> None:
         """Grant and release what can be, now that this is done."""
 
-    def readmit(self, peer: str) -> None:
-        """Let the name of a forgotten process be used again, for a new incarnation.
-
-        The new incarnation is a stranger: numbers start from the beginning. The driver
-        must make sure that no packet of the former incarnation arrives any more.
-        """
-        self._forgotten.discard(peer)
-
     def retransmit(self) -> None:
         for name, peer in self._peers.items():
             flight = range(peer.head, peer.taken)
@@ -444,6 +436,9 @@ class Fifo(FifoEndpoint[FifoPeer]):
 
     def _let_go_of(self, record: FifoPeer) -> None:
         pass  # nothing refers to it
+
+    def readmit(self, peer: str) -> None:
+        self._forgotten.discard(peer)
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is str and to and to != self.me:

@@ -299,6 +299,9 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
             if sender == record.name:
                 missing.at[k] = (others[0], 0)
 
+    def readmit(self, peer: str) -> None:
+        self._forgotten.discard(peer)
+
     def _after_forgetting(self) -> None:
         if self._missing.at:
             self._drop_permitted()
