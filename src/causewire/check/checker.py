@@ -17,7 +17,7 @@ from ..trace.schema import Event, TraceError
 from .assemble import describe
 from .columns import ScatteredRunError
 from .kernel import OrderError
-from .lives import resolve_lives
+from .lives import resolve_lives, was_restarted
 from .order import Sorted
 from .report import Report
 from .scan import TooWideError, scan, scan_in_blocks
@@ -63,9 +63,11 @@ def check(
     try:
         return _checked(trace, examples, memory, strict, progress)
     except _LivesError:
+        lost = 0
+    if was_restarted(trace):  # so the names are not just alike
         events, lost = resolve_lives(trace.events())
-    again = trace_of(events, trace.name)
-    report = _checked(again, examples, memory, strict, progress, resolved=True)
+        trace = trace_of(events, trace.name)
+    report = _checked(trace, examples, memory, strict, progress, resolved=True)
     report.lost = lost
     return report
 

@@ -17,9 +17,13 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..trace.reader import Trace
 from ..trace.schema import DELIVER, SEND, Event
 
-__all__ = ["START", "WithLives", "has_lives", "resolve_lives"]
+__all__ = ["START", "WithLives", "has_lives", "resolve_lives", "was_restarted"]
 
 START = "start"
 """Kind of the row with which a life of a process begins."""
@@ -39,6 +43,18 @@ def has_lives(processes: Iterable[str]) -> bool:
     """Whether these names look like those of processes that were restarted."""
     names = set(processes)
     return any((match := _LABEL.fullmatch(name)) and match[1] in names for name in names)
+
+
+def was_restarted(trace: Trace) -> bool:
+    """Whether a trace has rows with which a second life, or a later one, begins."""
+    for batch in trace.batches(("process", "kind")):
+        kinds, processes = batch.columns["kind"], batch.columns["process"]
+        if START not in kinds.dictionary.to_pylist():
+            continue
+        begun = processes.filter(pc.equal(kinds.cast(pa.string()), START))
+        if any(_LABEL.fullmatch(name) for name in begun.unique().to_pylist()):
+            return True
+    return False
 
 
 def resolve_lives(events: Iterable[Event]) -> WithLives:
