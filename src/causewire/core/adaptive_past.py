@@ -21,7 +21,7 @@ from .adaptive_packets import Dest, Entry
 
 __all__ = ["Owed", "Past"]
 
-REMEMBERED = 4096
+REMEMBERED = 512
 """Number of pairs for which it is remembered up to where their messages are delivered.
 
 Safety does not depend on it. A process that has forgotten a pair may learn an old entry
