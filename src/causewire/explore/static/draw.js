@@ -324,7 +324,6 @@ function drawEvents(c, scene, data) {
   const perLane = n / Math.max(1, scene.view.lanes.length) / Math.max(1, (data.high - data.low) / scene.view.width);
   const room = (width - gutter) / Math.max(1, perLane);
   const size = Math.max(1.1, Math.min(4.2, room * 0.55, lane * 0.16));
-  const fine = size >= 2.4;
   const framed = data.event_mark.includes(RECEIVE);   // otherwise a delivery stands alone
   const groups = new Map();
   for (let k = 0; k < n; k += 1) {
@@ -339,6 +338,9 @@ function drawEvents(c, scene, data) {
     if (!group) groups.set(key, group = []);
     group.push(at, line);
   }
+  let shown = 0;
+  for (const places of groups.values()) shown += places.length / 2;
+  const fine = size >= 2.4 && shown < 1000;   // rings take their time; ticks do not
   for (const [key, places] of [...groups].sort((a, b) => a[0] - b[0])) {
     const mark = key & 15, stand = key >> 4;
     const colours = [p.quiet, scene.selection ? p.past : p.ink, p.future, p.chosen];
@@ -352,6 +354,12 @@ function drawMarks(c, mark, places, size, fine, framed, alpha, colour, p) {
   c.lineWidth = 1.3;
   c.strokeStyle = colour;
   c.fillStyle = colour;
+  if (!fine && mark !== FAULT && mark !== DROP) {
+    if (mark === CONTROL || mark === CONTROL_IN) return;
+    const wide = Math.min(size, 2), half = Math.min(size, 3);
+    for (let k = 0; k < places.length; k += 2) c.fillRect(places[k] - wide / 2, places[k + 1] - half, wide, 2 * half);
+    return;
+  }
   const half = size * 0.92;
   const inner = framed ? half * 0.5 : half * 0.85;
   c.beginPath();
