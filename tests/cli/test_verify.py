@@ -329,7 +329,7 @@ BAD = {
     "--protocol csps --relays 0": "--relays and --sample must be from 1 upward",
     "--protocol csps --relays 3 --kind multicast": "with --sample it takes --kind multicast",
     "--protocol csps --driver runs --loss 1": "the driver runs has the links of a node",
-    "--protocol csps --driver runs --regression t.py": "drives packets, not --driver runs",
+    "--protocol csps --driver runs --regression t.py": "drives packets, not runs",
     "--protocol ks --forgets 1": "Ks cannot go on without",
     "--protocol rst --starvation": "Rst does not implement relative_state",
     "--protocol nope --starvation": "there is no protocol 'nope'",

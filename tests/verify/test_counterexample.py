@@ -12,10 +12,10 @@ from types import FunctionType
 
 import pytest
 
-from causewire import protocols
 from causewire.check import check
 from causewire.core.errors import LocalProtocolError
 from causewire.report import draw
+from causewire.testing import Case, replay
 from causewire.trace import open_trace, write_trace
 from causewire.verify import (
     MUTANTS,
@@ -28,7 +28,7 @@ from causewire.verify import (
     parse,
 )
 from causewire.verify.counterexample import Step
-from causewire.verify.regression import case_of, regression_test
+from causewire.verify.regression import case_of, regression_test, repeatable
 from causewire.verify.replay import ReplayError
 
 AS_PRINTED = "0>2,1,2,1,2; 1>; 2>1"
@@ -168,18 +168,15 @@ def functions_of(text: str) -> list[Callable[[], None]]:
     return [f for k, f in names.items() if k.startswith("test_") and isinstance(f, FunctionType)]
 
 
-@pytest.mark.parametrize("name", [n for n, each in MUTANTS.items() if each.driver == "packets"])
-def test_the_test_fails_with_the_mistake_and_passes_without(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Which of the two runs is decided by what the registry has under the protocol's name."""
-    mutant = MUTANTS[name]
-    [test] = functions_of(regression_test(of_mutant(name)))
+@pytest.mark.parametrize("name", [n for n, each in MUTANTS.items() if repeatable(each.setup)])
+def test_the_test_fails_with_the_mistake_and_passes_without(name: str) -> None:
+    found = of_mutant(name)
+    [test] = functions_of(regression_test(found))
     test()
-    broken = replace(mutant.protocol, name=mutant.of)
-    monkeypatch.setitem(protocols._known, mutant.of, broken)
-    with pytest.raises(AssertionError):
-        test()
+    case = Case.from_json(case_of(found))
+    assert replay(case).ok
+    broken = MUTANTS[name].protocol
+    assert not replay(replace(case, protocol=broken, options=dict(broken.chosen))).ok
 
 
 @pytest.mark.parametrize(
@@ -214,7 +211,7 @@ def test_a_run_of_runs_is_told_and_is_no_case_of_the_testing_kit() -> None:
         lines
     )
     assert found.words().startswith("csps-run-first-permit, driven in runs, program 0>2,1,2,1;")
-    with pytest.raises(LocalProtocolError, match="single packets"):
+    with pytest.raises(LocalProtocolError, match="the testing kit drives single packets"):
         case_of(found)
 
 

@@ -23,7 +23,7 @@ from ..verify import (
 )
 from ..verify.check import cores
 from ..verify.programs import written
-from ..verify.regression import case_of
+from ..verify.regression import case_of, repeatable
 from . import verify_starvation
 from .errors import CommandError
 from .output import count, duration, print_json
@@ -77,10 +77,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     needs_directories(args)
-    check_results(args)
     if args.starvation:
         return verify_starvation.run(args)
     units = units_of(args)
+    check_results(args, units[0].setup)
     summary = _searched(args, units)
     found = None
     if summary.shortest is not None and summary.shortest.violation is not None:
@@ -163,7 +163,7 @@ def _as_json(
             "length": len(found),
             "verdict": found.verdict(),
             "words": found.words().splitlines(),
-            "case": None if setup.calls.pumps else case_of(found),
+            "case": case_of(found) if repeatable(setup) else None,
         }
     return {
         "protocol": setup.name,

@@ -7,7 +7,8 @@ import argparse
 from ..report import draw
 from ..trace import TraceError, write_trace
 from ..verify import Counterexample
-from ..verify.regression import regression_test
+from ..verify.regression import regression_test, repeatable
+from ..verify.setup import Setup
 from .errors import CommandError
 from .output import write_file
 
@@ -22,10 +23,12 @@ def add_result_arguments(parser: argparse.ArgumentParser) -> None:
     add("--regression", metavar="TEST.py", help="write a test for pytest that replays it")
 
 
-def check_results(args: argparse.Namespace) -> None:
+def check_results(args: argparse.Namespace, setup: Setup) -> None:
     """Refuse before the search what could not be kept after it."""
-    if args.regression is not None and args.driver == "runs":
-        raise CommandError("--regression: the testing kit drives packets, not --driver runs")
+    if args.regression is not None and not repeatable(setup):
+        raise CommandError(
+            "--regression: the testing kit drives packets, not runs, and forgets nobody"
+        )
 
 
 def keep(args: argparse.Namespace, found: Counterexample) -> None:

@@ -6,16 +6,14 @@ Everything lies in flat arrays. From outside come (`library`)
     what may be taken from an inbox         `ready`, by inbox
     what arrives in an inbox                `added`, by (inbox, bundle)
 
-and the kernel puts these together to stations, and to the moves from each, as it
-meets them. What it lacks it writes down, with the state that needs it, and goes
-on with the next; when the tables have been filled, those states are done again.
+and the kernel builds stations and moves from these as it reaches them. It notes what is
+missing, with the state that needs it, and goes on; when the tables have been filled,
+those states are done again.
 
-A table by keys has rows of a key and its value, with open addressing; keys are
-not negative, and -1 marks a free slot. States lie in the order in which they were
-found, which is breadth first, so their list is the queue; a set over them, one word
-for each slot, tells which are known. That set is what does not fit into a cache: so
-successors of many states are collected, and all their slots read, before the first
-of them is entered; the memory fetches these together, and not one after the other.
+Tables by key use open addressing; -1 marks a free slot. States lie in the order in which
+they were found, breadth first, so their list is the queue. The set of known states does
+not fit into a cache, so the slots of many successors are read before any is entered:
+the memory fetches them together.
 """
 
 from __future__ import annotations
@@ -57,13 +55,10 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
 Int8s = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-
-Whole: TypeAlias = Any
-"""An integer, of Python or of some width: the compiler tells them apart."""
+Whole: TypeAlias = Any  # an integer, of Python or of some width
 
 EVENT_BITS = 24
 """Events and bundles are below two to this."""

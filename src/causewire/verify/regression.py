@@ -15,8 +15,9 @@ from .. import protocols
 from ..core.errors import LocalProtocolError
 from .counterexample import Counterexample
 from .mutants import MUTANTS
+from .setup import Setup
 
-__all__ = ["case_of", "regression_test"]
+__all__ = ["case_of", "regression_test", "repeatable"]
 
 
 def _tested(found: Counterexample) -> str:
@@ -32,14 +33,22 @@ def _options(found: Counterexample) -> dict[str, Any]:
     return {key: value for key, value in found.setup.about.chosen if key not in mistakes}
 
 
+def repeatable(setup: Setup) -> bool:
+    """Return whether runs of a setup can be cases of the testing kit."""
+    network = setup.network
+    return not (setup.calls.pumps or network.forgets or network.frozen)
+
+
 def case_of(found: Counterexample) -> dict[str, Any]:
     """Return the run as a case of the testing kit.
 
     Raises:
-        LocalProtocolError: The run is one of runs of messages, which the kit cannot drive.
+        LocalProtocolError: The testing kit cannot repeat the run (see `repeatable`).
     """
-    if found.setup.calls.pumps:
-        raise LocalProtocolError("the testing kit drives single packets, not runs of messages")
+    if not repeatable(found.setup):
+        raise LocalProtocolError(
+            "the testing kit drives single packets, and neither forgets nor freezes processes"
+        )
     network = found.setup.network
     replay = found.replay
     inside = {(client.index, name) for client in replay.clients for _, name in client.reactions}
