@@ -161,7 +161,7 @@ sys.exit(main())
             "simulate --trace run.parquet",
             2,
             "",
-            'causewire simulate: needs pyarrow: pip install "causewire[trace]"\n',
+            'pip install "causewire[trace]"\n',
         ),
         ("check run.jsonl", 2, "", 'pip install "causewire[trace]"\n'),
         ("check run.jsonl --engine spark", 2, "", 'pip install "causewire[trace]"\n'),
