@@ -42,7 +42,7 @@ PUBLIC: dict[str, str] = {
         Closed Config DeliveryFailed Event Full Message MessageBlocked NameInUse Node NodeError
         NodeRejoined NodeRenumbered NodeSuperseded PeerForgotten PeerGone PeerLeft PeerMoved
         PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed
-        TransportConfig UnknownPeer VerificationFailed run
+        TransportConfig UnknownPeer VerificationFailed message_id run
     """,
     "causewire.blocking": """
         Node Receipt
@@ -50,9 +50,10 @@ PUBLIC: dict[str, str] = {
     "causewire.transport": """
         Accepted Address Confirmed Delivered DropReason Event GiveUpAfter MessageBlocked
         NameInUse NodeRejoined NodeRenumbered NodeSuperseded Observer PeerEvent PeerForgotten
-        PeerGone PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerStatus PeerUp
+        PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted PeerSilent PeerStatus
+        PeerUp
         Reason Room Session Stats Status Superseded TraceFailed Transport TransportConfig
-        UnknownPeer VerificationFailed
+        UnknownPeer VerificationFailed message_id
     """,
     "causewire.trace": """
         DELIVER Event NAMES RECEIVE RELEASE SEND ShivizLog Trace TraceBatch TraceError

@@ -29,6 +29,7 @@ from causewire.node import (
     Superseded,
     TraceFailed,
     TransportConfig,
+    message_id,
 )
 from causewire.node.base import GIVE_UP_AFTER
 from causewire.testing.virtual import VirtualLoop, run
@@ -421,3 +422,27 @@ def test_signals_leave_properly(number: signal.Signals) -> None:
         assert event == PeerLeft("bob", 0)
         assert process.wait(30) == 0  # the iteration ended, and so did the program
         process.stdout.close()
+
+
+def test_peer_events_in_the_order_of_messages() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        async with node(loop, "alice", ordered_events=True) as alice:
+            bob = await node(loop, "bob").start()
+            for k in range(3):
+                await bob.send("alice", b"%d" % k)
+            await bob.close()
+            again = await node(loop, "bob", incarnation=1 << 20).start()
+            await (await again.send("alice", b"new")).delivered()
+            await again.close()
+            await asyncio.sleep(0.1)
+            seen: list[Any] = [await alice.receive(1) for _ in range(8)]
+            told = [m.payload if isinstance(m, causewire.Delivery) else type(m) for m in seen]
+            assert told == [PeerUp, b"0", b"1", b"2", PeerLeft, PeerUp, b"new", PeerLeft]
+            ids = [message_id(m) for m in seen if isinstance(m, causewire.Delivery)]
+            assert ids[0] == ("bob", 2000, 1)
+            assert ids[3] == ("bob", 2000 + (1 << 20), 1)
+            assert len(set(ids)) == 4
+            with pytest.raises(TimeoutError):
+                await alice.receive(1)
+
+    run(main)

@@ -29,6 +29,7 @@ from ..transport import (
     TransportConfig,
     UnknownPeer,
     VerificationFailed,
+    message_id,
 )
 from .base import Message
 from .node import Node, Receipt
@@ -67,5 +68,6 @@ __all__ = [
     "TransportConfig",
     "UnknownPeer",
     "VerificationFailed",
+    "message_id",
     "run",
 ]

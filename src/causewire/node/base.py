@@ -79,6 +79,10 @@ class BaseNode(Generic[R]):
             for protocols that can continue without a peer: longer than a restart, a pause
             for garbage collection or a change of routes usually takes, and shorter than
             callers of a service usually wait.
+        ordered_events: Whether `receive` and iteration yield, in addition to messages, the
+            events `PeerUp`, `PeerRestarted`, `PeerLeft` and `PeerForgotten`, at the place
+            where they belong: after the last message of that incarnation, and before any
+            message that may depend on the event. `isinstance(item, Message)` tells them apart.
         rejoin: Whether to continue as a new incarnation when peers have given this
             process up, rather than to raise `Superseded`.
 
@@ -110,6 +114,7 @@ class BaseNode(Generic[R]):
         incarnation: int | None = None,
         give_up_after: GiveUpAfter | Literal["default"] = "default",
         rejoin: bool = False,
+        ordered_events: bool = False,
     ) -> None:
         self._listen = listen
         self._places = dict(peers or {})
@@ -142,6 +147,7 @@ class BaseNode(Generic[R]):
             "driver": self,
             "give_up_after": give_up_after,
             "messages": self._messages,
+            "ordered_events": ordered_events,
         }
         self._transport: Transport[R] = Transport(
             name, incarnation=incarnation or new_incarnation(), **self._arguments

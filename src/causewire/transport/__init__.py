@@ -25,6 +25,7 @@ from .events import (
     TraceFailed,
     VerificationFailed,
 )
+from .names import PeerName, message_id
 from .observer import Observer
 from .policy import GiveUpAfter
 from .session import Session
@@ -52,6 +53,7 @@ __all__ = [
     "PeerGone",
     "PeerLeft",
     "PeerMoved",
+    "PeerName",
     "PeerRefused",
     "PeerRestarted",
     "PeerSilent",
@@ -68,4 +70,5 @@ __all__ = [
     "TransportConfig",
     "UnknownPeer",
     "VerificationFailed",
+    "message_id",
 ]

@@ -21,6 +21,7 @@ from .config import TransportConfig
 from .events import Delivered, Event
 from .frames import Contents
 from .inbound import OVERHEAD
+from .names import PeerName
 from .observer import Observer
 from .session import Session
 from .stats import DropReason, Stats
@@ -50,6 +51,8 @@ class Arrivals:
         """Sessions by what the protocol calls their peer, those that are over included."""
         self.renamed = False
         """Whether the protocol knows an incarnation by another name than its own."""
+        self.identified = False
+        """Whether the source of a message has to state its incarnation."""
         self.waiting_bytes = 0
         """What messages of all peers that wait here are charged."""
         self._ready: dict[Session, None] = {}
@@ -166,7 +169,7 @@ class Arrivals:
         if self.observer is not None:
             labels = {alias: session.label for alias, session in self.aliases.items()}
             self.observer.delivered(deliveries, labels)
-        if self.renamed:
+        if self.renamed or self.identified:
             deliveries = [self._by_name(delivery) for delivery in deliveries]
         if run is not None and len(deliveries) == len(run.mids) and self._carrier.forgets:
             size = run.size
@@ -185,4 +188,14 @@ class Arrivals:
     def _by_name(self, delivery: Delivery) -> Delivery:
         source, mid, payload = delivery
         session = self.aliases.get(source)
-        return delivery if session is None else Delivery(session.name, mid, payload)
+        if session is None:
+            return delivery
+        return Delivery(PeerName(session.name, session.incarnation), mid, payload)
+
+    def insert(self, event: Event) -> None:
+        """Put an event into the queue, between messages."""
+        if not self.messages:
+            self._emit(Delivered())
+        self.messages.append(event)  # type: ignore[arg-type]
+        self._put += 1
+        self._batches.append((self._put, 0))

@@ -159,6 +159,9 @@ class VerificationFailed(NamedTuple):
     datagrams: int
 
 
+InOrder = PeerUp | PeerRestarted | PeerLeft | PeerForgotten
+"""Events that may take their place between messages."""
+
 PeerEvent: TypeAlias = (
     PeerUp
     | PeerSilent

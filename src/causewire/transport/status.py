@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .arrivals import Arrivals
 from .events import Address
-from .peers import Peer
+from .ledger import Ledger
+from .peers import Peer, Peers
+from .stats import Stats
 
-__all__ = ["PeerStatus", "Status", "peer_status"]
+__all__ = ["PeerStatus", "Status", "status_of"]
 
 
 class PeerStatus(NamedTuple):
@@ -42,7 +45,7 @@ class Status(NamedTuple):
     waiting_bytes: int
 
 
-def peer_status(peer: Peer) -> PeerStatus:
+def _peer_status(peer: Peer) -> PeerStatus:
     """Return the status of a peer."""
     session = peer.session
     if session is None:
@@ -55,4 +58,19 @@ def peer_status(peer: Peer) -> PeerStatus:
         session.has_messages,
         session.held,
         session.recovery.round_trip.smoothed,
+    )
+
+
+def status_of(stats: Stats, ledger: Ledger, peers: Peers, arrivals: Arrivals) -> Status:
+    """Return the status of a transport with these parts."""
+    ledger.call_in_all(peers.live.values())
+    counters = stats.as_dict()
+    counters["sent"] += ledger.used
+    return Status(
+        counters,
+        {name: _peer_status(peers.known[name]) for name in sorted(peers.known)},
+        ledger.messages,
+        ledger.bytes,
+        sum([session.inbound.messages for session in peers.live.values()]),
+        arrivals.waiting_bytes,
     )

@@ -40,7 +40,7 @@ from .acceptance import A, Acceptance, Accepted
 from .arrivals import Arrivals
 from .config import TransportConfig
 from .errors import Superseded, UnknownPeer
-from .events import Address, Confirmed, Event, MessageBlocked, PeerUp, Room
+from .events import Address, Confirmed, Event, InOrder, MessageBlocked, PeerUp, Room
 from .frames import Contents, read
 from .greeter import Greeter
 from .heads import HEAD, SESSION
@@ -53,7 +53,7 @@ from .policy import GiveUpAfter, policy
 from .seal import sealer
 from .session import Session
 from .stats import DropReason, Stats
-from .status import Status, peer_status
+from .status import Status, status_of
 from .upkeep import Upkeep
 from .varint import LARGEST, MalformedError
 from .watch import Reason, Watch, culprits, reasons
@@ -83,6 +83,7 @@ class Transport(Generic[A]):
         give_up_after: How many seconds a peer may leave messages or pings unanswered before
             it is given up, for all peers or for each by name; None for never.
         messages: The queue of delivered messages; by default a new one.
+        ordered_events: Whether `messages` has peer events as well, where they belong.
     """
 
     def __init__(
@@ -103,17 +104,19 @@ class Transport(Generic[A]):
         driver: object = None,
         give_up_after: GiveUpAfter = None,
         messages: deque[Delivery] | None = None,
+        ordered_events: bool = False,
     ) -> None:
         about = describe(protocol).with_options(**(protocol_options or {}))
         self.me = Identity(name, incarnation, about.name, life)
         self.config = config or TransportConfig()
         self.stats = Stats()
         self._events: deque[Event] = deque()
-        emit = self._events.append
+        emit = self._emit if ordered_events else self._events.append
         self._carrier = carrier_for(about, name, peers, 2 * self.config.peer_messages)
         self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
         self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit, messages)
+        self._arrivals.identified = ordered_events
         self.messages = self._arrivals.messages
         """Delivered messages in their order; the driver takes them from the left."""
         self._peers = Peers(
@@ -194,6 +197,11 @@ class Transport(Generic[A]):
         self._arrivals.admit()
         return True
 
+    def _emit(self, event: Event) -> None:
+        self._events.append(event)
+        if isinstance(event, InOrder):
+            self._arrivals.insert(event)
+
     def next_event(self) -> Event | None:
         """Return what happened next, or None if the driver knows everything."""
         return self._events.popleft() if self._events else None
@@ -247,18 +255,7 @@ class Transport(Generic[A]):
 
     def status(self) -> Status:
         """Return counters, and what is known of each peer."""
-        self._ledger.call_in_all(self._live.values())
-        counters = self.stats.as_dict()
-        counters["sent"] += self._ledger.used
-        known = self._peers.known
-        return Status(
-            counters,
-            {name: peer_status(known[name]) for name in sorted(known)},
-            self._ledger.messages,
-            self._ledger.bytes,
-            sum([session.inbound.messages for session in self._live.values()]),
-            self._arrivals.waiting_bytes,
-        )
+        return status_of(self.stats, self._ledger, self._peers, self._arrivals)
 
     @property
     def settled(self) -> bool:
