@@ -38,7 +38,7 @@ SOCKET = 64
 
 
 class Wire:
-    """A whole system; `timeline` has faults of the simulator beside those that are drawn."""
+    """A whole system; `timeline` has faults of the simulator, added to those that are drawn."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class Wire:
             self.turn(host)
 
     def move(self, host: Host) -> None:
-        """A process gets another address, and nobody is told."""
+        """A process gets another address, without an announcement."""
         host.address = ("127.0.0.1", next(self._ports))
         self._owners[host.address] = host.name
 
@@ -282,7 +282,7 @@ class Wire:
         try:
             accepted = host.transport.send(to[0] if len(to) == 1 else to, payload)
         except (PeerGone, Superseded):
-            return True  # the application was told, and gives the message up
+            return True  # the application got an error, and gives the message up
         if accepted is None:
             return False
         message.mid, message.sessions = accepted.mid, accepted.sessions
