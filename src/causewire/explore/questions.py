@@ -202,7 +202,7 @@ def violations(run: RunData, axis: Axis, report: Report) -> list[dict[str, Any]]
         heirs = [link.message.origin for link in violation.chain[1:]] + [violation.process]
         chain = (
             [
-                _message(run, number, link.message, heir)["copy"]
+                _message(run, number, link.message, heir, exact=True)["copy"]
                 for link, heir in zip(violation.chain, heirs, strict=True)
             ]
             if violation.chain
@@ -230,12 +230,13 @@ def _row(run: RunData, process: int, seq: int) -> int:
 
 
 def _message(
-    run: RunData, number: dict[str, int], message: MessageId, target: str
+    run: RunData, number: dict[str, int], message: MessageId, target: str, *, exact: bool = False
 ) -> dict[str, Any]:
-    """Return a copy of a message: that for the target, or any."""
+    """Return a copy of a message: that for the target, or else any unless it has to be exact."""
     copies = run.copies_of(number[message.origin], message.mid)
-    exact = copies[run.copies.target[copies] == number[target]]
-    found = exact if len(exact) else copies
+    found = copies[run.copies.target[copies] == number[target]]
+    if not len(found) and not exact:
+        found = copies
     copy = int(found[0]) if len(found) else -1
     return {"copy": copy, "name": f"{shown(message.origin)}:{message.mid}"}
 
