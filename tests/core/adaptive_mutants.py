@@ -115,17 +115,17 @@ class Newest(Adaptive):
         for origin, dest, mid in list(waiting.rest):
             newest = past.get((origin, dest), 0)
             if newest > mid:
-                self._give_up_hope(origin, dest, mid, peer.name, waiting.mid)
+                self._unindex(origin, dest, mid, peer.name, waiting.mid)
                 del waiting.rest[origin, dest, mid]
                 waiting.rest[origin, dest, newest] = None
-                hoped = self._hoped.setdefault((origin, dest), {})
-                hoped[newest, peer.name, waiting.mid] = waiting
+                indexed = self._indexed.setdefault((origin, dest), {})
+                indexed[newest, peer.name, waiting.mid] = waiting
         # Also what came for the destination itself since.
         for origin, dest, mid in list(self._past):
             if dest == peer.name and origin != self.me:
                 waiting.rest[origin, dest, mid] = None
-                hoped = self._hoped.setdefault((origin, dest), {})
-                hoped[mid, peer.name, waiting.mid] = waiting
+                indexed = self._indexed.setdefault((origin, dest), {})
+                indexed[mid, peer.name, waiting.mid] = waiting
         super()._release(peer, waiting)
 
 
@@ -154,7 +154,7 @@ class CoverAny(Adaptive):
             if later is None or later is peer or origin == self.me:
                 continue
             if later.mids and later.mids[-1] > waiting.mid:
-                self._give_up_hope(origin, dest, mid, peer.name, waiting.mid)
+                self._unindex(origin, dest, mid, peer.name, waiting.mid)
                 del waiting.rest[entry]
         super()._release(peer, waiting)
 

@@ -51,7 +51,7 @@ def at_rest(network: Network) -> None:
         assert endpoint.idle
         assert not list(endpoint._past)
         assert not list(endpoint._past.owed())
-        assert not endpoint._hoped
+        assert not endpoint._indexed
         assert not endpoint._open
         assert not endpoint._copies
         assert not any(p.sent or p.parts or p.lane for p in endpoint._peers.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Self
 
 from .adaptive_news import ReportingEndpoint
@@ -31,7 +32,7 @@ def is_for(name: str, dest: Dest) -> bool:
 class LaneEndpoint(ReportingEndpoint):
     """Releases messages, with at most `cap` entries each."""
 
-    __slots__ = ("_cap", "_hoped", "_part")
+    __slots__ = ("_cap", "_indexed", "_part")
 
     def __init__(
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
@@ -41,7 +42,7 @@ class LaneEndpoint(ReportingEndpoint):
         """Most entries that a message carries (K); None: no limit."""
         self._part = max(1, cap or 0)
         """Most entries that a part carries."""
-        self._hoped: dict[tuple[str, Dest], dict[tuple[int, str, int], Waiting]] = {}
+        self._indexed: dict[tuple[str, Dest], dict[tuple[int, str, int], Waiting]] = {}
         """Messages in lanes by what they list: (message, destination, message that waits)."""
 
     def _post(
@@ -67,7 +68,7 @@ class LaneEndpoint(ReportingEndpoint):
         entries.sort(key=lambda entry: is_for(name, entry[1]))
         waiting = Waiting(mid, group, entries)
         for origin, dest, listed in entries:
-            self._hoped.setdefault((origin, dest), {})[listed, name, mid] = waiting
+            self._indexed.setdefault((origin, dest), {})[listed, name, mid] = waiting
         peer.lane.append(waiting)
         if len(peer.lane) == 1:
             self._advance(peer)
@@ -87,17 +88,17 @@ class LaneEndpoint(ReportingEndpoint):
         parts = tuple([entry for entry in waiting.parts if entry[1] == name])
         entries = tuple(waiting.rest)
         for origin, dest, listed in entries:
-            self._give_up_hope(origin, dest, listed, name, mid)
+            self._unindex(origin, dest, listed, name, mid)
         if waiting.parts or entries or waiting.group:
             peer.sent[mid] = Listing(waiting.group, parts, entries, waiting.late)
             self._past.listed(name, entries, mid)
         self._out.append(peer)
 
-    def _give_up_hope(self, origin: str, dest: Dest, listed: int, name: str, mid: int) -> None:
-        hoped = self._hoped[origin, dest]
-        del hoped[listed, name, mid]
-        if not hoped:
-            del self._hoped[origin, dest]
+    def _unindex(self, origin: str, dest: Dest, listed: int, name: str, mid: int) -> None:
+        indexed = self._indexed[origin, dest]
+        del indexed[listed, name, mid]
+        if not indexed:
+            del self._indexed[origin, dest]
 
     def _receive_got(self, source: str, mid: int, number: int) -> None:
         peer = self._peers.get(source)
@@ -110,29 +111,29 @@ class LaneEndpoint(ReportingEndpoint):
             waiting.part = 0
             self._advance(peer)
             return
-        part = tuple(waiting.rest)[: self._part]
+        part = tuple(islice(waiting.rest, self._part))
         for entry in part:
             del waiting.rest[entry]
-            self._give_up_hope(*entry, source, mid)
+            self._unindex(*entry, source, mid)
         waiting.parts += part
         waiting.part = number + 1
         self._past.listed(source, part, mid)
         self._packets.append((source, _new(Part, ("part", mid, number + 1, part))))
 
     def _shorten(self, origin: str, dest: Dest, mid: int) -> None:
-        hoped = self._hoped.get((origin, dest))
-        if not hoped:
+        indexed = self._indexed.get((origin, dest))
+        if not indexed:
             return
-        keys = [key for key in hoped if key[0] <= mid]
+        keys = [key for key in indexed if key[0] <= mid]
         names = []
         for key in keys:
             listed, name, _ = key
-            waiting = hoped.pop(key)
+            waiting = indexed.pop(key)
             del waiting.rest[origin, dest, listed]
             if self._peers[name].lane[0] is waiting:
                 names.append(name)
-        if keys and not hoped:
-            del self._hoped[origin, dest]
+        if keys and not indexed:
+            del self._indexed[origin, dest]
         for name in names:
             self._advance(self._peers[name])
 
@@ -146,11 +147,11 @@ class LaneEndpoint(ReportingEndpoint):
         gone = record.name
         for waiting in record.lane:
             for origin, dest, listed in waiting.rest:
-                self._give_up_hope(origin, dest, listed, gone, waiting.mid)
+                self._unindex(origin, dest, listed, gone, waiting.mid)
 
     def _forget(self, peer: str) -> tuple[int, ...]:
         failed = super()._forget(peer)
-        for origin, dest in [pair for pair in self._hoped if peer in pair]:
+        for origin, dest in [pair for pair in self._indexed if peer in pair]:
             self._shorten(origin, dest, _ANY)
         return failed
 
@@ -167,9 +168,9 @@ class LaneEndpoint(ReportingEndpoint):
         super()._copy_into(twin)
         twin._cap = self._cap
         twin._part = self._part
-        twin._hoped = {}
+        twin._indexed = {}
         for name, peer in twin._peers.items():
             for waiting in peer.lane:
                 for origin, dest, listed in waiting.rest:
-                    hoped = twin._hoped.setdefault((origin, dest), {})
-                    hoped[listed, name, waiting.mid] = waiting
+                    indexed = twin._indexed.setdefault((origin, dest), {})
+                    indexed[listed, name, waiting.mid] = waiting
