@@ -126,7 +126,8 @@ def table_rows(file: str, apply: Mapper) -> Iterator[Row | Refused]:
     except (OSError, EOFError) as error:
         yield Refused(file, None, f"cannot be read: {error}")
         return
-    if start.startswith(b"PAR1"):
+    text = ".json" in place.name or ".csv" in place.name
+    if start.startswith(b"PAR1") and not text:
         yield from _parquet(file, apply)
     elif ".json" in place.name or (start.lstrip()[:1] == b"{" and ".csv" not in place.name):
         yield from _lines(file, apply)
