@@ -25,7 +25,7 @@ INSTEAD: dict[str, str] = {
     r"\bbears\b|\bto bear\b|\bcan bear\b|\bmust bear\b": "tolerates, carries",
     r"\bbearable\b": "admissible, within the limit",
     r"\bhas none\b|\bhave none\b": "has no X",
-    r"\bthat is none\b|\bthat are none\b": "that is not one; name it",
+    r"(?-i:\bthat is none\b|\bthat are none\b)": "that is not one; name it",
     r"\bby himself\b": "automatically",
     r"\bhas been met\b": "a peer has a newer one",
     r"\blast words\b": "messages still in flight",

@@ -24,7 +24,7 @@ told as soon as it contacts anybody, and may come back as a new incarnation.
 **Numbers.** An obituary is the lowest number that may be alive, one integer for each name. A
 number far beyond what clocks can have produced is not believed, so that nobody can ban a name
 for ever. A process that starts with a number that is too low, because its clock was set back,
-is told the number that its peers know, and takes a higher one.
+learns the number that its peers know, and takes a higher one.
 """
 
 from __future__ import annotations
@@ -393,7 +393,11 @@ class Peers:
                 self.active[other] = None
 
     def obituary(self, name: str, floor: int, informant: str, now: float) -> None:
-        """Act on an obituary: all incarnations of a process below `floor` are gone."""
+        """Act on an obituary: all incarnations of a process below `floor` are gone.
+
+        Raises:
+            MalformedError: The name or the number is impossible.
+        """
         if not 0 < floor < 1 << 63 or not name.isprintable():
             raise MalformedError("an impossible incarnation or name")
         if name == self._me.name:
@@ -430,7 +434,7 @@ class Peers:
     def forget(self, name: str, now: float) -> Address | None:
         """Give a process up: treat its living incarnation as dead.
 
-        Returns its address if it was reached, so that it can be told.
+        Returns its address if it was reached, so that it can be informed.
         """
         peer = self.known[name]
         session = peer.session

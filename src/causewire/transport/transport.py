@@ -438,7 +438,7 @@ class Transport(Generic[A]):
             self._confirm_linked()
 
     def _to_tell(self, numbers: dict[str, int]) -> Iterator[tuple[Session, int]]:
-        """Yield the sessions whose peer has to be told a number of the protocol."""
+        """Yield the sessions whose peer lacks a number of the protocol."""
         for alias, mid in numbers.items():
             session = self._peers.by_alias[alias]
             if not session.over:

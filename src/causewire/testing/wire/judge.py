@@ -42,6 +42,7 @@ class Verdict:
 
     @property
     def fine(self) -> bool:
+        """Whether there are no complaints."""
         return not self.complaints
 
 
