@@ -11,6 +11,8 @@ from causewire.node import PeerMoved
 from causewire.testing.proxy import Proxy
 from causewire.transport import Address
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 30
 
 

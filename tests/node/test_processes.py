@@ -13,6 +13,8 @@ from causewire.cli import main
 
 from .cluster import Cluster
 
+pytestmark = pytest.mark.slow
+
 BAD = {"seed": 5, "loss": 0.1, "duplicate": 0.05, "corrupt": 0.03, "delay": (0.0005, 0.03)}
 GROWTH = 40_000
 """Kilobytes that a process may grow by, whatever happens to the others."""

@@ -26,6 +26,8 @@ from causewire.transport.recovery import CongestionWindow, Recovery, RoundTrip, 
 
 from .pair import Pair, payloads
 
+pytestmark = pytest.mark.slow
+
 ROOT = str(Path(causewire.__file__).parent)
 FEW, MANY = 250, 8000
 

@@ -22,6 +22,8 @@ from causewire.transport import (
 )
 from causewire.transport.session import Session
 
+pytestmark = pytest.mark.slow
+
 KEY = b"a cluster key of 32 random bytes"
 
 SEEDS = {"csps": 150, "sps": 75}
