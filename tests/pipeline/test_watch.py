@@ -406,8 +406,8 @@ def test_json_lines_of_violations(tmp_path: Path) -> None:
     [
         ("nowhere", "nowhere: no such directory"),
         (". --window 0s", "--window must be more than nothing"),
-        (". --late soon", "--late takes a duration"),
-        (". --every soon", "--every takes a duration"),
+        (". --late soon", "--late: 'soon' is not a duration"),
+        (". --every soon", "--every: 'soon' is not a duration"),
         (". --out file", "file: cannot be written"),
     ],
 )
