@@ -8,7 +8,6 @@ import inspect
 import pkgutil
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from types import FunctionType, ModuleType
 
 import causewire
@@ -20,9 +19,8 @@ PACKAGES = (
 )
 """The command line is documented by its own help texts."""
 
-LISTED = Path(__file__).with_name("docstrings_missing.txt")
-"""`module:name`, one for each line: what had no docstring, or no `Raises:`, when the test was
-written. The list may only shrink."""
+EXEMPT = {"causewire.transport.transport:Transport.datagram_received Raises"}
+"""It handles the error that it raises."""
 
 
 def modules() -> Iterator[ModuleType]:
@@ -101,8 +99,7 @@ def lacking() -> Iterator[str]:
 
 
 def test_public_callables_have_docstrings() -> None:
-    listed = set(LISTED.read_text(encoding="utf-8").splitlines()) if LISTED.exists() else set()
-    new = sorted(set(lacking()) - listed)
+    new = sorted(set(lacking()) - EXEMPT)
     assert not new, f"{len(new)} without a docstring, or without `Raises:`: {new[:20]}"
 
 

@@ -42,13 +42,6 @@ INSTEAD: dict[str, str] = {
 }
 PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in INSTEAD), re.IGNORECASE)
 
-LISTED = Path(__file__).with_name("words_left.txt")
-LEFT: dict[str, int] = {
-    name: int(count)
-    for name, _, count in (line.partition(" ") for line in LISTED.read_text().splitlines())
-}
-"""Files that had some when the test was written, with their number. It may only shrink."""
-
 
 def texts() -> list[Path]:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -62,9 +55,7 @@ def found(text: str) -> list[str]:
 @pytest.mark.parametrize("path", texts(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_plain_words(path: Path) -> None:
     phrases = found(path.read_text(encoding="utf-8"))
-    assert len(phrases) <= LEFT.get(str(path.relative_to(ROOT)), 0), (
-        f"{sorted(set(phrases))}: see the table in tests/test_words.py"
-    )
+    assert not phrases, f"{sorted(set(phrases))}: see the table in tests/test_words.py"
 
 
 def test_every_pattern_finds_what_it_is_for() -> None:
@@ -73,8 +64,3 @@ def test_every_pattern_finds_what_it_is_for() -> None:
     assert found("what to send, and whither") == ["whither"]
     assert found("a message that is told of") == ["is told"]
     assert found("plain words, in a plain sentence") == []
-
-
-def test_the_list_of_what_is_left_names_files() -> None:
-    for name in LEFT:
-        assert (ROOT / name).is_file(), f"{name} is gone: remove it from {LISTED.name}"

@@ -177,7 +177,7 @@ class Transport(Generic[A]):
 
     @property
     def observer(self) -> Observer | None:
-        """Is told what happens to messages; set it before the first call."""
+        """Receives what happens to messages; set it before the first call."""
         return self._observer
 
     @observer.setter
