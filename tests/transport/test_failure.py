@@ -265,6 +265,20 @@ def test_the_forgotten_gives_nobody_up() -> None:
         three["carol"].forget("ann", three.now)
 
 
+@pytest.mark.parametrize("protocol", ["csps", "ks"])
+def test_the_news_that_a_peer_left_may_be_faster_than_its_goodbye(protocol: str) -> None:
+    """carol leaves; bob hears it from ann first. Nobody is superseded, and nobody refused."""
+    three = Three(protocol=protocol, peers=list(PLACES))
+    three.cut = {("carol", "bob"), ("bob", "carol")}
+    three["carol"].close()
+    three.run(0.2)
+    three.cut = set()
+    three.run(3.0)
+    assert not three["carol"].me.superseded
+    told = [event for name in PLACES for event in events(three[name])]
+    assert not [event for event in told if isinstance(event, PeerRefused | NodeSuperseded)]
+
+
 def what_carol_gets() -> list[bytes]:
     """ann forgets carol, who is alive and still talks to bob until bob is told."""
     three = Three()

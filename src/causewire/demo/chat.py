@@ -11,12 +11,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
 from causewire.testing.puppet import Puppet
-from causewire.transport.errors import Superseded
 
 FRIENDS = ("ann", "bob", "cy", "dora", "eve")
 
@@ -79,17 +77,12 @@ class Friend(Puppet):
         self.said[receipt.mid] = line
 
     async def listen(self) -> None:
-        with suppress(Superseded):  # the others have left, and no longer know this process
-            async for message in self.node:
-                self.got += 1
-                line = Line(*json.loads(message.payload))
-                turn, words = line.turn + 1, CONVERSATIONS[line.topic]
-                if turn < len(words) and line.speakers[turn % 2] == self.node.name:
-                    await self.speak(line._replace(text=words[turn], turn=turn))
-
-    async def watch(self) -> None:
-        with suppress(Superseded):
-            await super().watch()
+        async for message in self.node:
+            self.got += 1
+            line = Line(*json.loads(message.payload))
+            turn, words = line.turn + 1, CONVERSATIONS[line.topic]
+            if turn < len(words) and line.speakers[turn % 2] == self.node.name:
+                await self.speak(line._replace(text=words[turn], turn=turn))
 
     def last_words(self) -> dict[str, Any]:
         return {"said": self.said, "stats": self.node.stats()}

@@ -52,7 +52,7 @@ def log_event(me: str, event: PeerEvent) -> None:
             level = logging.WARNING if failed else logging.INFO
             _peers.log(level, "%s: %s has left; %d messages to it failed", me, name, failed)
         case PeerForgotten(name, failed):
-            _peers.error("%s: %s was given up; %d messages to it failed", me, name, failed)
+            _peers.error("%s: %s is gone; %d messages to it failed", me, name, failed)
         case PeerMoved(name, (host, port)):
             _peers.info("%s: %s is at %s:%d now", me, name, host, port)
         case PeerRefused(name, reason):

@@ -121,6 +121,8 @@ class Greeter:
         peer = peers.known.get(source) or peers.meet(source, address)
         if peer is None:
             stats.drop(DropReason.TOO_MANY_PEERS)
+        elif born < peers.floors.get(source, 0):
+            self._answer(peer, born, greeting, secret, address, now)
         elif reason := self._incompatible(peer, greeting):
             self._refuse(peer, reason, greeting, address)
         else:

@@ -309,7 +309,8 @@ class Peers:
             now: The time.
         """
         me = self._me
-        if not self._believable(incarnation, now):
+        if self.closing or not self._believable(incarnation, now):
+            # Of a process that leaves, the others say the same, and it leaves anyway.
             return
         if rival:
             self._emit(NameInUse(me.name, informant))
