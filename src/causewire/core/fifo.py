@@ -163,11 +163,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
         return self._peer(source)
 
     def sender_to(self, name: str) -> Callable[[Any], int]:
-        """Return a function that sends to one other process, like `send(name, payload)`.
-
-        For a driver that sends many messages to it: the function does not look the
-        process up for each of them.
-        """
+        """Return a function that does what `send(name, payload)` does, without the look-up."""
         return partial(self.send, name)
 
     def _receive_message(self, source: str, message: Packet) -> None:
@@ -439,6 +435,18 @@ class Fifo(FifoEndpoint[FifoPeer]):
 
     def readmit(self, peer: str) -> None:
         self._forgotten.discard(peer)
+
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        peer = self._peers.get(name) or self._peer(name)
+
+        def send(payload: Any) -> int:
+            peer.mids.append(mid := self._mid + 1)  # which refuses if the peer was forgotten
+            peer.payloads.append(payload)
+            self._out.append(peer)
+            self._mid = mid
+            return mid
+
+        return send
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is str and to and to != self.me:
