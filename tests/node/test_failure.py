@@ -343,7 +343,7 @@ def test_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     lines = [(r.name, r.levelname, r.getMessage()) for r in caplog.records]
     assert ("causewire.peers", "INFO", "alice: bob is up") in lines
     assert any(line.startswith("alice: bob has not answered for") for _, _, line in lines)
-    assert ("causewire.peers", "ERROR", "alice: bob was given up; 0 messages to it failed") in lines
+    assert ("causewire.peers", "ERROR", "alice: bob is gone; 0 messages to it failed") in lines
 
 
 def test_protocols_on_a_link_have_no_default_and_refuse_a_time() -> None:
