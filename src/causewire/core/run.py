@@ -38,8 +38,12 @@ class MessageRun(NamedTuple):
                 and type(pid) is int
                 and type(mids[0]) is int
                 and 0 <= pid < mids[0]
-                and type(sum(mids)) is int  # with a float among them it would not be
-                and all(map(lt, mids, mids[1:]))
+                and (
+                    # A range ascends by itself, which is what most runs have.
+                    (type(mids) is range and mids.step > 0)
+                    # A sum is not an int if there is a float among the numbers.
+                    or (type(sum(mids)) is int and all(map(lt, mids, mids[1:])))
+                )
             )
         except (IndexError, TypeError):  # no messages, or numbers that are not numbers
             return False

@@ -55,7 +55,7 @@ as the unit (ERRATA 4 uses copies).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, Self
 
 from .endpoint import Blocked, Footprint, Note, Wait
@@ -127,6 +127,36 @@ class Sps(HybridEndpoint[SpsPeer]):
         return peer
 
     # -- causal sends ---------------------------------------------------------
+
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        if not isinstance(name, str) or not name or name == self.me:
+            return super().sender_to(name)
+        peer = self._peers.get(name) or self._peer(name)
+        buffer, missing = self._buffer, self._missing
+
+        def send(payload: Any) -> int:
+            mid = self._mid + 1
+            peer.mids.append(mid)  # which refuses if the peer was forgotten
+            peer.payloads.append(payload)
+            self._mid = mid
+            granted = False
+            if self._u2 == mid:
+                if buffer.first == mid:
+                    self._lacks = name
+                if self._lacks == name:
+                    self._u2 = mid + 1
+                    granted = True
+            if missing.at:
+                self._hold(mid, BufferedMessage((name,), {name: None}, missing.next))
+                return mid
+            buffer.at[mid] = name
+            buffer.next = mid + 1
+            if granted:
+                peer.granted = mid
+            self._out.append(peer)
+            return mid
+
+        return send
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is not str or not to or to == self.me:

@@ -298,7 +298,7 @@ class _NoiseExchange(Exchange):
 class _Aead(Seal):
     """AES-256-GCM with a key for each epoch; the key of an epoch gives that of the next."""
 
-    __slots__ = ("_cipher", "_epoch", "_invalid", "_key", "_previous")
+    __slots__ = ("_decrypt", "_encrypt", "_epoch", "_invalid", "_key", "_previous")
     overhead = 16
 
     def __init__(self, key: bytes) -> None:
@@ -308,26 +308,27 @@ class _Aead(Seal):
         self.tag = _tag(key)
         self._key = key
         self._epoch = 0
-        self._cipher = _aead(key)
-        self._previous = self._cipher
+        cipher = _aead(key)
+        self._encrypt, self._decrypt = cipher.encrypt, cipher.decrypt
+        self._previous = self._decrypt
 
     def close(self, number: int, head: bytes, contents: bytes) -> bytes:
         if number // EPOCH != self._epoch:
             self._advance()
-        return head + self._cipher.encrypt(_NONCE.pack(0, number), contents, head)
+        return head + self._encrypt(_NONCE.pack(0, number), contents, head)
 
     def open(self, number: int, head: bytes, sealed: bytes) -> bytes | None:
         behind = self._epoch - number // EPOCH
         if behind == 0:
-            cipher = self._cipher
+            decrypt = self._decrypt
         elif behind == 1:
-            cipher = self._previous
+            decrypt = self._previous
         elif behind == -1:
-            cipher = _aead(self._next_key())
+            decrypt = _aead(self._next_key()).decrypt
         else:
             return None
         try:
-            contents = cipher.decrypt(_NONCE.pack(0, number), sealed, head)
+            contents = decrypt(_NONCE.pack(0, number), sealed, head)
         except self._invalid:
             return None
         if behind == -1:
@@ -341,7 +342,9 @@ class _Aead(Seal):
     def _advance(self) -> None:
         self._key = self._next_key()
         self._epoch += 1
-        self._previous, self._cipher = self._cipher, _aead(self._key)
+        self._previous = self._decrypt
+        cipher = _aead(self._key)
+        self._encrypt, self._decrypt = cipher.encrypt, cipher.decrypt
 
 
 def _aead(key: bytes) -> AESGCM:
