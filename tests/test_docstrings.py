@@ -112,7 +112,7 @@ def test_the_test_sees_the_public_callables() -> None:
 
 
 def misuse(name: str) -> None:
-    """Raise an error of ours, for the test below."""
+    """Raise an error of this package, for the test below."""
     raise causewire.LocalProtocolError(name)
 
 

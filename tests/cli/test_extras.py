@@ -40,7 +40,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def python(program: str, path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program with nothing of ours to import but what is at a path."""
+    """Run a program that can import only what is at a path, besides the standard library."""
     command = [sys.executable, "-c", program]
     return subprocess.run(
         command, env={"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False

@@ -81,7 +81,7 @@ MALFORMED: dict[str, MessageRun] = {
     "fractions": MessageRun([3.0, 4.0], 2, ["c", "d"]),  # type: ignore[list-item]
     "a negative predecessor": MessageRun([3, 4], -1, ["c", "d"]),
     "a predecessor that is no number": MessageRun([3, 4], None, ["c", "d"]),  # type: ignore[arg-type]
-    "a flag that is none": MessageRun([3, 4], 2, ["c", "d"], 1),  # type: ignore[arg-type]
+    "a flag that is not a bool": MessageRun([3, 4], 2, ["c", "d"], 1),  # type: ignore[arg-type]
     "the last is not what arrived before": MessageRun([3, 4, 5, 6], 2, ["c", "d", "e", "x"]),
     "another message arrived in place of the last": MessageRun([3, 4, 5, 7], 2, list("cdeg")),
     "another predecessor than was delivered": MessageRun([3, 4], 1, ["c", "d"]),

@@ -106,7 +106,7 @@ class Carrier(ABC):
 
 
 class Native(Carrier):
-    """`csps`, `sps`, `fifo`, or a protocol whose endpoint derives from one of theirs."""
+    """A protocol that the transport carries itself, without a link (see `is_native`)."""
 
     forgets = True
 
