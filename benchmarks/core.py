@@ -239,7 +239,7 @@ def main() -> None:
         bench = Bench(names, processes, args.repetitions)
         for name in names:
             if name not in bench.best:
-                print(f"{name:12} {processes:9,}        -  (not tolerated_networks)")
+                print(f"{name:12} {processes:9,}        -  (takes too long)")
                 continue
             us = bench.best[name]
             first.setdefault(name, us)

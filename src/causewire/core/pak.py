@@ -279,9 +279,13 @@ class PakCredit(BroadcastEndpoint):
             return
         if number > self._seen[j]:
             self._seen[j] = number
-        if number <= self._v[j] + self.wr:
-            self._held.hold(self.group[j], number, message, self._needs(j, number, message[1]))
+        name = self.group[j]
+        needs = self._needs(j, number, message[1])
+        if not needs:
+            self._accept(j, name, message)
             self._settle()
+        elif number <= self._v[j] + self.wr:
+            self._held.hold(name, number, message, needs)
 
     def _number(self, j: int, message: Packet) -> int | None:
         """Return the number of a new message, or None if it is known already.
@@ -314,11 +318,13 @@ class PakCredit(BroadcastEndpoint):
 
     def _in_window(self, vt: tuple[int, ...]) -> bool:
         """Return whether V_T is within ct of V, not negative, and right about this process."""
-        ct = self.ct
-        least = self.k - ct
-        for h, (mine, theirs) in enumerate(zip(self._v, vt, strict=True)):
-            behind = (mine - theirs) % self.k
-            outside = behind > min(mine, ct) and (behind < least or h == self._i)
+        k, ct = self.k, self.ct
+        least = k - ct
+        behind = [(mine - theirs) % k for mine, theirs in zip(self._v, vt, strict=True)]
+        if max(behind) <= ct <= min(self._v):
+            return True  # which is most often so
+        for h, (mine, lag) in enumerate(zip(self._v, behind, strict=True)):
+            outside = lag > min(mine, ct) and (lag < least or h == self._i)
             if outside and self.group[h] not in self._forgotten:
                 return False
         return True
