@@ -1,3 +1,5 @@
+"""A fixture that runs the command line and keeps what it prints."""
+
 from __future__ import annotations
 
 import pytest

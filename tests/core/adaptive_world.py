@@ -12,19 +12,53 @@ what each endpoint knows with what the oracle knows of the whole system:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from causewire import protocols
 from causewire.core.adaptive import Adaptive, AdaptiveMessage, News
 from causewire.core.adaptive_packets import Dest, Entry
-from causewire.testing import Network, Play
+from causewire.testing import Network, Play, tolerated_networks
 from causewire.testing.oracle import Oracle
+
+CAPS = [0, 1, 2, 4, 8, 16, 64, None]
+PROFILES = [profile.name for profile in tolerated_networks("adaptive")]
 
 
 def adaptive(**options: Any) -> protocols.Protocol:
     """Return the protocol with options."""
     return protocols.describe("adaptive").with_options(**options)
+
+
+def endpoint_of(network: Network, name: str) -> Adaptive:
+    endpoint = network.endpoints[name]
+    assert isinstance(endpoint, Adaptive)
+    return endpoint
+
+
+def arrive_where(network: Network, admitted: Callable[[str, str], bool]) -> None:
+    """Let packets arrive in order, those on admitted links only, until no more are there."""
+    while True:
+        ready = (k for k, f in enumerate(network.in_flight) if admitted(f.source, f.destination))
+        k = next(ready, None)
+        if k is None:
+            return
+        network.arrive(k)
+
+
+def at_rest(network: Network) -> None:
+    """Assert that everything was delivered, and nothing is remembered but what is delivered."""
+    assert not network.oracle.violations
+    assert not network.oracle.undelivered()
+    for name in network.endpoints:
+        endpoint = endpoint_of(network, name)
+        assert endpoint.idle
+        assert not list(endpoint._past)
+        assert not list(endpoint._past.owed())
+        assert not endpoint._indexed
+        assert not endpoint._open
+        assert not endpoint._copies
+        assert not any(p.sent or p.parts or p.lane for p in endpoint._peers.values())
 
 
 def destinations_of(origin: str, dest: Dest) -> tuple[str, ...]:

@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
 from causewire.core.endpoint import Packet, Wait
-from causewire.core.ks import AllBut, Ks
+from causewire.core.ks import Ks
 from causewire.core.rst import Rst
 
+from .ks_printed import SEEDS, Printed, by_hardware, entries, every_step, plain
 from .world import World, names, play
-
-SEEDS = range(25)
-
-
-def plain(me: Any, group: Any) -> Any:
-    return Ks(me)
-
-
-def by_hardware(me: Any, group: Any) -> Any:
-    return Ks(me, hardware_multicast=True)
-
-
-def by_complement(me: Any, group: Any) -> Any:
-    return Ks(me, group, complement=True)
-
-
-def broadcasting(me: Any, group: Any) -> Any:
-    return Ks(me, group, broadcast=True)
-
-
-def entries(log: Any, i: Any) -> Any:
-    """The entries of sender i in a LOG or in O_M, by clock."""
-    return {clock: set(dests) for clock, dests in dict(log).get(i, ())}
 
 
 def necessary(world: Any, past: Any, *, dests: Any = frozenset(), to: Any = None) -> Any:
@@ -152,19 +129,6 @@ def test_chain_of_three() -> None:
 # -- the lemmas, and Definition 5 --------------------------------------------------
 
 
-def every_step(seed: int, make: Any = plain, **how: Any) -> Iterator[Any]:
-    """A random run; yields the world, who acted, and the packets that it sent."""
-    rng = Random(seed)
-    group = names(rng.randint(2, 6))
-    world = World([make(me, group) for me in group])
-    seen: set[Any] = set()
-    for me in play(world, rng, rng.randint(5, 25), **how):
-        new = [(s, d, p) for s, d, p in world.flying if (s, d, p[1]) not in seen]
-        seen.update((s, d, p[1]) for s, d, p in new)
-        yield world, me, new
-    assert not world.undelivered(), f"seed {seed}"
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_lemmas_1_and_7(seed: int) -> None:
     """No destination twice for one sender; only a sender's newest entry is empty."""
@@ -213,117 +177,6 @@ def test_no_redundant_information(seed: int, hardware: Any) -> None:
 
 
 # -- 4.3 to the letter -------------------------------------------------------------
-
-
-class Printed:
-    """The pseudo-code of 4.3, with RCV(3-5) before the delivery (ERRATA 7.1).
-
-    `first_test` is RCV(4)'s first test as its comment has it, or as printed: never true.
-    `keep_newest=False` purges all empty entries. `lookahead` is the second note of 4.5.
-    """
-
-    def __init__(
-        self,
-        me: Any,
-        group: Any = (),
-        *,
-        first_test: bool = True,
-        keep_newest: bool = True,
-        lookahead: bool = False,
-    ) -> None:
-        self.me = me
-        self.clock = 0
-        self.SR: dict[Any, int] = {}
-        self.LOG: dict[Any, set[Any]] = {(i, 0): set() for i in group}
-        self.buffer: list[Any] = []
-        self.packets: list[Any] = []
-        self.on_delivery: Any = None
-        self.first_test = first_test
-        self.keep_newest = keep_newest
-        self.lookahead = lookahead
-
-    @property
-    def log(self) -> Any:
-        """LOG as `Ks.log` has it, without the initial entries."""
-        rows: dict[Any, Any] = {}
-        for (i, t), dests in sorted(self.LOG.items()):
-            if t:
-                rows.setdefault(i, []).append((t, frozenset(dests)))
-        return tuple((i, tuple(row)) for i, row in rows.items())
-
-    def take_packets(self) -> Any:
-        packets, self.packets = self.packets, []
-        return packets
-
-    def send(self, to: Any, payload: Any) -> Any:
-        dests = frozenset([to] if isinstance(to, str) else to) - {self.me}
-        self.clock += 1
-        for d in sorted(dests):
-            o_m = {}
-            for key, remaining in self.LOG.items():
-                o_m[key] = remaining - dests
-                if d in remaining:
-                    o_m[key] |= {d}
-            self.purge(o_m)
-            self.packets.append((d, ("msg", self.clock, dests, o_m, payload)))
-        if dests:
-            self.LOG = {key: remaining - dests for key, remaining in self.LOG.items()}
-            self.LOG[self.me, self.clock] = set(dests)
-            self.purge(self.LOG)
-        if self.me in to:
-            self.on_delivery((self.me, self.clock, payload))
-        return self.clock
-
-    def receive(self, source: Any, packet: Any) -> None:
-        self.buffer.append((source, packet))
-        progress = True
-        while progress:
-            progress = False
-            for held in self.buffer:
-                if self.deliverable(held[1][3]):
-                    self.buffer.remove(held)
-                    self.deliver(*held)
-                    progress = True
-                    break
-        if self.lookahead and (source, packet) in self.buffer:
-            self.merge(packet[3])
-
-    def deliverable(self, o_m: Any) -> Any:
-        return all(
-            self.me not in remaining or t <= self.SR.get(m, 0) for (m, t), remaining in o_m.items()
-        )
-
-    def deliver(self, k: int, packet: Any) -> None:
-        _, t_k, dests, o_m, payload = packet
-        self.SR[k] = t_k
-        o_m = {(k, t_k): set(dests), **o_m}
-        self.merge({key: remaining - {self.me} for key, remaining in o_m.items()})
-        self.on_delivery((k, t_k, payload))
-
-    def merge(self, o_m: Any) -> None:
-        o_m = {key: set(remaining) for key, remaining in o_m.items()}
-        dead_o, dead_l = set(), set()
-        for m, t in o_m:
-            for s, t2 in self.LOG:
-                if s == m:
-                    if self.first_test and t < t2 and (s, t) not in self.LOG:
-                        dead_o.add((m, t))
-                    if t2 < t and (m, t2) not in o_m:
-                        dead_l.add((s, t2))
-        for key in dead_o:
-            del o_m[key]
-        for key in dead_l:
-            del self.LOG[key]
-        for key in set(o_m) & set(self.LOG):
-            self.LOG[key] &= o_m.pop(key)
-        self.LOG.update(o_m)
-        self.purge(self.LOG)
-
-    def purge(self, log: Any) -> None:
-        for s, t in list(log):
-            newer = any(s2 == s and t < t2 for s2, t2 in log)
-            if not log[s, t] and (newer or not self.keep_newest):
-                del log[s, t]
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -395,139 +248,3 @@ def test_what_optimality_is_worth() -> None:
     assert sum(map(metadata, ours)) / len(ours) == correct
     assert correct < newest_dropped < first_test_as_printed < matrix / 2
     assert matrix > 12 * 12
-
-
-# -- the notes of 4.5, 6.2 and 7.1 --------------------------------------------------
-
-
-def lookahead_run(make: Any) -> Any:
-    """k knows a message that j still lacks, so k's message to {j, d} waits at j."""
-    world = World([make(me) for me in "dijkx"])
-    world.send("x", {"j", "k"})
-    world.hop("x", "k")
-    world.send("i", {"d", "j", "k"})
-    world.hop("i", "j")
-    world.hop("i", "k")
-    world.send("k", {"d", "j"})  # takes over from i's message what concerns d and j
-    world.hop("k", "j")  # arrives, and has to wait
-    world.send("j", "d")  # after i's message, not after k's
-    world.hop("j", "d")
-    return world
-
-
-def test_lookahead_is_unsafe() -> None:
-    """Second note of 4.5: RCV(4-5) on a message that cannot be delivered yet.
-
-    From it j learns that a later message to d has taken over what i's message asks for,
-    but not which: that message is the one that waits, entered only by RCV(3).
-    """
-    with pytest.raises(AssertionError, match="j#1 before i#1 at d"):
-        lookahead_run(lambda me: Printed(me, lookahead=True))
-    for make in (Printed, Ks, lambda me: Ks(me, hardware_multicast=True)):
-        world = lookahead_run(make)
-        while world.flying:
-            world.arrive()
-        assert not world.undelivered()
-
-
-def in_step(seed: int, make: Any, other: Any, **how: Any) -> Iterator[Any]:
-    """The same run with two kinds of endpoints; yields both worlds after each step."""
-    group = names(Random(seed).randint(2, 6))
-    worlds = [World([kind(me, group) for me in group]) for kind in (make, other)]
-    runs = [play(world, Random(seed), 25, reactions=0, **how) for world in worlds]
-    for me, same in zip(*runs, strict=True):
-        assert me == same
-        yield *worlds, me
-    assert not worlds[0].undelivered()
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_hardware_multicast_has_no_avalanche_effect(seed: int) -> None:
-    """4.5: what it carries too much is left out on arrival, so all LOGs are the same."""
-    for ours, theirs, me in in_step(seed, by_hardware, plain):
-        assert ours.endpoints[me].log == theirs.endpoints[me].log, f"seed {seed}"
-        assert ours.delivered[me] == theirs.delivered[me], f"seed {seed}"
-
-
-def test_hardware_multicast_sends_one_packet() -> None:
-    i, j = Ks("i"), Ks("j", hardware_multicast=True)
-    i.send({"j", "x", "y", "z"}, None)
-    j.receive("i", i.take_packets()[0][1])
-    j.send({"i", "x", "y"}, None)
-    (_, one), (_, two), (_, three) = j.take_packets()
-    assert one is two is three
-    assert entries(one[3], "i") == {1: {"x", "y", "z"}}
-    assert entries(j.log, "i") == {1: {"z"}}
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_complement_says_the_same_with_less(seed: int) -> None:
-    """6.2: substitute PROC - Dests where that is smaller."""
-    shorter = 0
-    for ours, theirs, me in in_step(seed, by_complement, plain):
-        assert ours.endpoints[me].log == theirs.endpoints[me].log, f"seed {seed}"
-        assert ours.delivered[me] == theirs.delivered[me], f"seed {seed}"
-        others = len(ours.endpoints) - 1
-        for (_, _, a), (_, _, b) in zip(ours.flying, theirs.flying, strict=True):
-            assert a.integers == b.integers
-            assert a.identifiers <= b.identifiers
-            shorter += b.identifiers - a.identifiers
-            for dests in [a[2], *(d for _, row in a[3] for _, d in row)]:
-                assert len(dests.names if type(dests) is AllBut else dests) <= others / 2
-    assert shorter
-
-
-def test_complement_bound_is_per_entry() -> None:
-    """6.2 claims at most n/2 identifiers for all entries of a sender together.
-
-    Two halves of the group in two entries of one sender are a counterexample.
-    """
-    group = names(9)
-    p0 = Ks("p0", group, complement=True)
-    p0.send(group[1:5], None)
-    p0.send(group[5:], None)
-    p0.take_packets()
-    p0.send("p1", None)
-    [(_, packet)] = p0.take_packets()
-    assert entries(packet[3], "p0") == {1: set(group[1:5]), 2: set(group[5:])}
-    assert packet.identifiers - 2 == 8 > 9 / 2  # less the sender and the destination
-
-
-def everybody(rng: Any, population: Any) -> Any:
-    return population
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_broadcast_is_a_vector_clock(seed: int) -> None:
-    """7.1: Dests is eliminated, one clock per sender is left, decisions are the same."""
-    for ours, theirs, me in in_step(seed, broadcasting, plain, choose=everybody):
-        assert ours.delivered[me] == theirs.delivered[me], f"seed {seed}"
-        endpoint = ours.endpoints[me]
-        assert endpoint.log == tuple(
-            (i, ((newest, frozenset()),))
-            for i in sorted(ours.endpoints)
-            if (newest := ours.newest(ours.past[me], i))
-        ), f"seed {seed}"
-        assert endpoint.footprint().packet["msg"] == 1 + 2 * len(endpoint.log)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_broadcast_with_reactions(seed: int) -> None:
-    for _ in every_step(seed, broadcasting, choose=everybody):
-        pass
-
-
-def test_channels_need_not_be_fifo() -> None:
-    """7.1 asks for numbers per channel; the entries about the sender itself will do."""
-    i, j = Ks("i"), Ks("j")
-    for payload in "abc":
-        i.send("j", payload)
-    a, b, c = (packet for _, packet in i.take_packets())
-    j.receive("i", c)
-    j.receive("i", b)
-    assert [(held.mid, held.waits) for held in j.blocked()] == [
-        (2, (Wait("predecessor", "i", 1),)),
-        (3, (Wait("predecessor", "i", 2),)),
-    ]
-    j.receive("i", a)
-    assert [delivery.payload for delivery in j.take_deliveries()] == ["a", "b", "c"]

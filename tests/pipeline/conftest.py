@@ -17,6 +17,9 @@ import pytest
 
 from causewire.pipeline import session
 from causewire.pipeline.java import make_java_home
+from causewire.pipeline.sweep import Experiment, read_experiment
+
+from .experiments import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,6 +173,18 @@ def connect(tmp_path: Path) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
     finally:
         _kill(server)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Write:
+    """Writes an experiment file, and reads it."""
+
+    def write(text: str) -> Experiment:
+        path = tmp_path / "experiment.toml"
+        path.write_text(text)
+        return read_experiment(path)
+
+    return write
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,102 +13,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from causewire.check import Stream, check
-from causewire.cli import check as command
-from causewire.cli import main
 from causewire.pipeline import large, parts, prepare
-from causewire.pipeline.check import check_files, check_paths, check_runs, violations
+from causewire.pipeline.check import check_paths, check_runs
 from causewire.pipeline.large import check_large
 from causewire.pipeline.limits import Limits, Shape, choose
 from causewire.pipeline.outcomes import ORDER, OUTCOME, outcome, report_of
 from causewire.pipeline.pieces import Runs, by_process, layout
 from causewire.pipeline.tasks import ask
 from causewire.pipeline.trouble import Trouble
-from causewire.trace import NAMES, Event, TraceError, arrow_schema, trace_of, write_trace
+from causewire.trace import Event, TraceError, trace_of, write_trace
 
 from ..check.campaign import MODES, ORDERS, arranged, one_run
-from .flipped import flip_a_bit
-
-SMALL = Limits(large=300, wide=16, stretch=50, longest=200, share=100, enough=200)
-"""Everything happens with few rows, too."""
-
-
-def write(path: Path, events: list[Event], rows: int = 64) -> Any:
-    """A Parquet file with small row groups."""
-    import pyarrow.parquet as pq
-
-    whole = path.with_suffix(".whole.parquet")
-    write_trace(whole, events)
-    table = pq.read_table(whole)
-    whole.unlink()
-    pq.write_table(table, path, row_group_size=rows, store_schema=False)
-    return path
-
-
-def noting(asked: list[Any], which: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which keeps one of its arguments in `asked`."""
-
-    def noted(*args: Any) -> Any:
-        asked.append(args[which])
-        return function(*args)
-
-    return noted
-
-
-def long_run(
-    seed: int, *, name: str = "long", processes: int = 5, steps: int = 400, causal: bool = True
-) -> Any:
-    """One run of some hundred rows, perhaps with violations."""
-    rng = random.Random(seed)
-    names = [f"p{k}" for k in range(processes)]
-    events: list[Any] = []
-    queue: list[Any] = []
-    seq = dict.fromkeys(names, 0)
-    mid = dict.fromkeys(names, 0)
-    lamport = dict.fromkeys(names, 0)
-
-    def add(p: Any, kind: str, origin: str, number: Any, peers: Any, after: int = 0) -> None:
-        lamport[p] = max(lamport[p], after) + 1
-        time = len(events) * 1000
-        events.append(Event(name, p, seq[p], time, lamport[p], kind, origin, number, peers, 10, 4))
-        seq[p] += 1
-
-    for _ in range(steps):
-        p = rng.choice(names)
-        to = tuple(rng.sample(names, rng.randint(1, min(3, processes))))
-        mid[p] += 1
-        add(p, "send", p, mid[p], to)
-        queue += [(p, mid[p], d, lamport[p]) for d in to]
-        while len(queue) > 3 * processes:
-            k = 0 if causal or rng.random() < 0.9 else rng.randrange(len(queue))
-            origin, number, d, after = queue.pop(k)
-            add(d, "deliver", origin, number, (origin,), after)
-    return events
-
-
-def frame_of(spark: SparkSession, events: list[Event]) -> Any:
-    """Events as a table, in two parts."""
-    rows = [event._asdict() for event in events]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, arrow_schema())).repartition(2)
-
-
-def planted(events: list[Event], many: Any, seed: int) -> Any:
-    """Let some deliveries come too late: exchange two of a process in their places."""
-    rng = random.Random(seed)
-    events = list(events)
-    sent = {(e.origin, e.mid): k for k, e in enumerate(events) if e.kind == "send"}
-    at: dict[Any, Any] = {}
-    for k, event in enumerate(events):
-        if event.kind == "deliver":
-            at.setdefault(event.process, []).append(k)
-    while many:
-        i, j = sorted(rng.sample(rng.choice([k for k in at.values() if len(k) > 1]), 2))
-        a, b = events[i], events[j]
-        if sent[b.origin, b.mid] < i < j < i + 150:
-            events[i] = b._replace(seq=a.seq, lamport=a.lamport, time_ns=a.time_ns)
-            events[j] = a._replace(seq=b.seq, lamport=b.lamport, time_ns=b.time_ns)
-            many -= 1
-    return events
-
+from .runs import SMALL, frame_of, long_run, noting, planted, write
 
 # -- many runs, one job ------------------------------------------------------------------
 
@@ -407,122 +322,3 @@ def test_lamport_times_by_going_round(spark: SparkSession, tmp_path: Path, timed
     assert prepare.usable(times)
     assert times.count() == len(events)
     assert len(list(tmp_path.iterdir())) in (range(2, 6) if timed else [1])
-
-
-# -- what cannot be checked ----------------------------------------------------------------------
-
-
-def test_a_trace_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    good = write(tmp_path / "good.parquet", long_run(1, steps=20))
-    bad = tmp_path / "bad.parquet"
-    bad.write_bytes(good.read_bytes()[:-100])
-    with pytest.raises(TraceError, match=r"bad\.parquet: cut short"):
-        check_paths([tmp_path])
-    bad.write_bytes(good.read_bytes()[:40] + b"?" * 400 + good.read_bytes()[440:])
-    with pytest.raises(TraceError, match=r"bad\.parquet.*damaged"):
-        check_paths([tmp_path])
-    bad.unlink()
-    (tmp_path / "bad.jsonl").write_text('{"run": "r"}\n')
-    with pytest.raises(TraceError, match=r"bad\.jsonl: row 1: has no process"):
-        check_paths([tmp_path])
-
-
-def test_a_bit_that_flipped_is_found_by_its_checksum(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "run.parquet"
-    write_trace(path, long_run(3))
-    flip_a_bit(path, NAMES.index("seq"))
-    for limits in (Limits(), SMALL):
-        with pytest.raises(TraceError, match=r"run\.parquet.*damaged"):
-            check_paths([path], limits=limits)
-
-
-def test_a_cycle_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    events = [
-        Event("r", "a", 0, None, None, "deliver", "b", 1, ("b",)),
-        Event("r", "a", 1, None, None, "send", "a", 1, ("b",)),
-        Event("r", "b", 0, None, None, "deliver", "a", 1, ("a",)),
-        Event("r", "b", 1, None, None, "send", "b", 1, ("a",)),
-    ]
-    path = write(tmp_path / "cycle.parquet", events)
-    with pytest.raises(TraceError, match="cycle"):
-        check_paths([path])
-    with pytest.raises(TraceError, match="cycle"):
-        check_paths([path], limits=Limits(large=2))
-
-
-def test_violations_as_a_table(spark: SparkSession) -> None:
-    events = planted(long_run(1, steps=100), 6, seed=3)
-    frame = frame_of(spark, events)
-    outcomes = check_runs(frame, examples=100)
-    table = violations(outcomes).orderBy("process", "seq").collect()
-    wanted = check(events, examples=100)
-    assert [row.asDict(recursive=True) for row in table] == sorted(
-        (violation.to_json() for violation in wanted.examples),
-        key=lambda row: (row["process"], row["seq"]),
-    )
-    assert report_of(outcomes.toArrow(), 100).violations == wanted.violations
-
-
-def test_violations_of_files_as_a_table(spark: SparkSession, tmp_path: Path) -> None:
-    path = write(tmp_path / "long.parquet", planted(long_run(1, steps=300), 6, seed=3))
-    outcomes = check_files(spark, [path], limits=SMALL)
-    assert [tuple(row) for row in outcomes.select("run", "processes").collect()] == [("long", 5)]
-    found = [row.asDict(recursive=True) for row in violations(outcomes).collect()]
-    assert found == [violation.to_json() for violation in check(str(path)).examples]
-
-
-# -- the command -------------------------------------------------------------------------------
-
-
-def test_the_engine_makes_no_difference(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write(tmp_path / "long.parquet", planted(long_run(1, steps=100), 6, seed=3))
-    told = {}
-    for engine in ("local", "spark"):
-        assert main(["check", str(tmp_path), "--engine", engine, "--json"]) == 1
-        told[engine] = capfd.readouterr().out
-    assert told["local"] == told["spark"]
-
-
-def test_spark_is_the_default_for_large_directories(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "long.parquet", long_run(1, steps=20))
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        command, "_on_spark", noting(asked, 0, lambda *_: command._Checked(check(str(path))))
-    )
-    assert main(["check", str(tmp_path)]) == 0
-    assert not asked
-    monkeypatch.setattr(command, "SPARK_FROM", path.stat().st_size)
-    assert main(["check", str(path)]) == 0
-    assert main(["check", str(tmp_path), "--engine", "local"]) == 0
-    assert main(["check", str(tmp_path), "--tolerate-cut"]) == 0
-    assert not asked
-    assert main(["check", str(tmp_path)]) == 0
-    assert len(asked) == 1
-    monkeypatch.setattr(command, "find_spec", lambda _: None)  # PySpark is not there
-    assert main(["check", str(tmp_path)]) == 0
-    assert len(asked) == 1
-    assert capfd.readouterr().err == ""
-
-
-def test_one_line_for_what_cannot_be_checked(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    good = write(tmp_path / "good.parquet", long_run(1, steps=20))
-    bad = tmp_path / "worse.parquet"
-    for data, problem in (
-        (good.read_bytes()[:-100], "worse.parquet: cut short"),
-        (good.read_bytes()[:40] + b"?" * 400 + good.read_bytes()[440:], "worse.parquet"),
-    ):
-        bad.write_bytes(data)
-        before = sorted(tmp_path.iterdir())
-        assert main(["check", str(tmp_path), "--engine", "spark"]) == 2
-        out, err = capfd.readouterr()
-        assert out == ""
-        assert err.startswith("causewire check: ")
-        assert err.count("\n") == 1
-        assert problem in err
-        assert sorted(tmp_path.iterdir()) == before

@@ -6,6 +6,8 @@ from random import Random
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import pytest
+
 from causewire.transport import (
     Confirmed,
     Delivered,
@@ -17,6 +19,8 @@ from causewire.transport import (
 )
 
 A, B = ("127.0.0.1", 1), ("127.0.0.1", 2)
+KEY = b"sixteen bytes or more"
+PLAIN_AND_SEALED = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])
 
 
 class Pair:

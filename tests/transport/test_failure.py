@@ -1,102 +1,29 @@
-"""Peers that fail, leave, are given up, or cannot be worked with."""
+"""Peers that fail, are given up, or cannot be worked with."""
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
 
-from causewire import protocols
 from causewire.core.endpoint import LocalProtocolError
-from causewire.core.run import MessageRun
 from causewire.transport import (
-    NameInUse,
     NodeSuperseded,
     PeerForgotten,
     PeerGone,
-    PeerLeft,
     PeerRefused,
     PeerSilent,
     Superseded,
-    Transport,
-    TransportConfig,
     UnknownPeer,
-    VerificationFailed,
 )
-from causewire.transport.frames import put_obituary, put_run
+from causewire.transport.frames import put_obituary
 from causewire.transport.session import Session
 from causewire.transport.timers import Timers
 
 from .hostile import Target
 from .pair import A, B, Pair, events, payloads
 from .test_steps import steps
-
-C = ("127.0.0.1", 3)
-PLACES = {"ann": A, "bob": B, "carol": C}
-
-
-def transport(name: str, incarnation: int, **settings: Any) -> Transport[Any]:
-    """A transport with random bytes of its own."""
-    settings.setdefault("entropy", Random(f"{name} {incarnation}").randbytes)
-    return Transport(name, incarnation=incarnation, **settings)
-
-
-class Three:
-    """`ann`, `bob` and `carol`, who know each other, and links that a test can cut."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.now = 100.0
-        self.cut: set[tuple[str, str]] = set()
-        self.settings = settings
-        self.all = {
-            name: transport(name, incarnation=(k + 1) << 20, **settings)
-            for k, name in enumerate(PLACES)
-        }
-        for name in PLACES:
-            self.introduce(name)
-        self.run(1.0)
-
-    def introduce(self, name: str) -> None:
-        for other, place in PLACES.items():
-            if other != name:
-                self.all[name].add_peer(other, place, self.now)
-
-    def run(self, seconds: float) -> None:
-        """Let datagrams travel and timers fire for some time."""
-        end = self.now + seconds
-        while self.now < end:
-            self.exchange()
-            times = [t.next_timer() for t in self.all.values()]
-            due = min([when for when in times if when is not None], default=end)
-            self.now = min(end, max(due, self.now + 0.001))
-            for one in self.all.values():
-                when = one.next_timer()
-                if when is not None and when <= self.now:
-                    one.timer_fired(self.now)
-        self.exchange()
-
-    def exchange(self) -> None:
-        names = {place: name for name, place in PLACES.items()}
-        for _ in range(100):
-            some = [
-                (name, names[place], data)
-                for name, one in self.all.items()
-                for data, place in one.datagrams_to_send(self.now)
-            ]
-            if not some:
-                return
-            for source, target, data in some:
-                if (source, target) not in self.cut and target in self.all:
-                    self.all[target].datagram_received(data, PLACES[source], self.now)
-
-    def isolate(self, name: str) -> None:
-        for other in PLACES:
-            self.cut |= {(name, other), (other, name)}
-
-    def __getitem__(self, name: str) -> Transport[Any]:
-        return self.all[name]
-
+from .three import PLACES, Three, transport
 
 # -- the hang ----------------------------------------------------------------------
 
@@ -355,208 +282,3 @@ def test_an_absurd_obituary_is_not_believed() -> None:
     assert target.bob.stats.dropped["implausible_obituary"] == 1
     target.hit(put_obituary("carol", 77 << 20))
     assert target.bob._peers.floors["carol"] == 77 << 20
-
-
-# -- leaving -----------------------------------------------------------------------
-
-
-def test_a_goodbye_is_acknowledged_and_repeated_until_it_is() -> None:
-    pair = Pair().meet()
-    pair.bob.close()
-    assert pair.out(pair.bob)  # lost
-    for _ in range(4):
-        assert pair.bob.unheard == ["ann"]
-        pair.later(0.5)
-        lost = pair.out(pair.bob)
-    pair.give(pair.ann, *lost)
-    assert any(isinstance(event, PeerLeft) for event in events(pair.ann))
-    assert pair.out(pair.ann)  # the ack, lost
-    pair.later(2.0)
-    pair.give(pair.ann, *pair.out(pair.bob))
-    pair.give(pair.bob, *pair.out(pair.ann))
-    assert pair.bob.unheard == []
-
-
-def test_what_is_sent_after_a_goodbye_fails_at_once_unless_it_is_to_wait() -> None:
-    pair = Pair().meet()
-    pair.bob.close()
-    pair.exchange()
-    with pytest.raises(PeerGone, match="bob"):
-        pair.ann.try_send("bob", b"x")
-    with pytest.raises(PeerGone, match="bob"):
-        pair.ann.send(["bob"], b"x")
-    assert pair.ann.idle
-    assert pair.ann.send("bob", b"for the next one", wait_for_peer=True) is not None
-    with pytest.raises(PeerGone):
-        pair.ann.try_send("bob", b"x")
-    pair.bob = pair.start("bob", 9 << 20)
-    pair.bob.add_peer("ann", A, pair.now)
-    pair.bob.timer_fired(pair.now)
-    pair.exchange()
-    assert payloads(pair.bob) == [b"for the next one"]
-    pair.send(b"and more")
-
-
-# -- names and numbers -------------------------------------------------------------
-
-
-def test_two_living_processes_with_one_name_are_both_told() -> None:
-    three = Three()
-    former = three["carol"]
-    newcomer = transport("carol", incarnation=9 << 20)
-    elsewhere = ("127.0.0.1", 77)
-    newcomer.add_peer("ann", A, three.now)
-    newcomer.timer_fired(three.now)
-    for _ in range(4):
-        for data, _ in newcomer.datagrams_to_send(three.now):
-            three["ann"].datagram_received(data, elsewhere, three.now)
-        for data, place in three["ann"].datagrams_to_send(three.now):
-            target = {elsewhere: newcomer, C: former, B: three["bob"]}[place]
-            target.datagram_received(data, A, three.now)
-        for data, place in former.datagrams_to_send(three.now):
-            if place == A:
-                three["ann"].datagram_received(data, C, three.now)
-    assert NodeSuperseded("carol", 9 << 20) in events(former)
-    for _ in range(6):  # the former one goes on for a while
-        three.now += 0.5
-        former.timer_fired(three.now)
-        for data, place in former.datagrams_to_send(three.now):
-            if place == A:
-                three["ann"].datagram_received(data, C, three.now)
-        for data, place in three["ann"].datagrams_to_send(three.now):
-            if place == elsewhere:
-                newcomer.datagram_received(data, A, three.now)
-    assert NameInUse("carol", "ann") in events(newcomer)
-
-
-def test_another_key_is_reported_with_its_address() -> None:
-    pair = Pair(key=b"sixteen bytes or more")
-    pair.ann = pair.start("ann", 1 << 20, key=b"another key altogether")
-    pair.ann.add_peer("bob", B, pair.now)
-    for _ in range(40):
-        pair.later(2.0)
-        pair.give(pair.bob, *pair.out(pair.ann))
-    found = [event for event in events(pair.bob) if isinstance(event, VerificationFailed)]
-    assert found == [VerificationFailed(A, 1), VerificationFailed(A, 10)]
-
-
-# -- limits that recover -----------------------------------------------------------
-
-
-def test_members_that_come_and_leave_are_forgotten() -> None:
-    """Four thousand of them, one after the other: memory does not grow."""
-    config = TransportConfig(peers=50, linger=5.0)
-    hub = transport("hub", incarnation=1 << 20, config=config)
-    now = 100.0
-    for k in range(400):
-        name = f"member {k}"
-        member = transport(name, incarnation=(k + 2) << 20, config=config)
-        member.add_peer("hub", A, now)
-        member.timer_fired(now)
-        member.send("hub", b"hello")
-        for step in range(8):
-            for data, _ in member.datagrams_to_send(now):
-                hub.datagram_received(data, B, now)
-            for message in list(hub.messages):
-                hub.messages.clear()
-                hub.send(message.source, b"welcome")
-            for data, _ in hub.datagrams_to_send(now):
-                member.datagram_received(data, A, now)
-            if step == 5:
-                assert [m.payload for m in member.messages] == [b"welcome"]
-                member.close()
-        assert not member.unheard
-        while hub.next_event() is not None:
-            pass
-        now += 0.5
-        due = hub.next_timer()
-        if due is not None and due <= now:
-            hub.timer_fired(now)
-    assert hub.status().counters["delivered"] == 400
-    assert "too_many_peers" not in hub.stats.dropped
-    assert len(hub._peers.known) <= 50
-    assert len(hub._peers.floors) <= 50
-    assert len(hub._peers.by_alias) <= 50
-    assert len(hub._peers.departed) <= 50
-    assert len(hub._carrier.endpoint._peers) <= 50  # type: ignore[attr-defined]
-
-
-def test_idle_processes_send_few_datagrams() -> None:
-    """In a mesh, each sends a ping a second and as many acks, whatever their number."""
-    size, seconds = 16, 60
-    places = {f"p{k:02}": ("127.0.0.1", 1000 + k) for k in range(size)}
-    mesh: dict[Any, Transport[Any]] = {}
-    now = 100.0
-    for k, (name, place) in enumerate(places.items()):
-        mesh[place] = transport(name, incarnation=(k + 1) << 20)
-        for other, there in places.items():
-            mesh[place].add_peer(other, there, now)
-    count = 0
-    for step in range(10 * (seconds + 20)):
-        now += 0.1
-        for place, one in mesh.items():
-            due = one.next_timer()
-            if due is not None and due <= now:
-                one.timer_fired(now)
-            for data, to in one.datagrams_to_send(now):
-                mesh[to].datagram_received(data, place, now)
-                count += step >= 200
-    for one in mesh.values():
-        assert sum(peer.up for peer in one.status().peers.values()) == size - 1
-    assert 0.5 < count / size / seconds < 2.5
-
-
-def test_a_path_that_does_not_carry_long_datagrams() -> None:
-    """A loopback address behind which datagrams above 1,500 bytes vanish."""
-    pair = Pair(config=TransportConfig()).meet()
-    sent = [bytes(5000), bytes(200_000), *[b"%d" % k * 300 for k in range(200)]]
-    for payload in sent:
-        pair.send(payload)
-    got: list[bytes] = []
-    for _ in range(400):
-        for one in (pair.ann, pair.bob):
-            for data in pair.out(one):
-                if len(data) <= 1500:
-                    pair.give(pair.other(one), data)
-        got += payloads(pair.bob)
-        if len(got) == len(sent):
-            break
-        pair.later(0.1)
-    assert got == sent
-
-
-def test_long_datagrams_stay_where_they_arrive() -> None:
-    pair = Pair(config=TransportConfig()).meet()
-    for _ in range(30):
-        pair.send(bytes(20_000))
-    pair.exchange()
-    assert len(payloads(pair.bob)) == 30
-    pair.send(bytes(20_000))
-    pair.out(pair.ann)  # lost, and again
-    for _ in range(3):
-        pair.later(1.0)
-        pair.out(pair.ann)
-    pair.send(bytes(20_000))
-    pair.later(3.0)
-    assert max(map(len, pair.out(pair.ann))) > 16_000
-
-
-def test_what_a_member_sends_out_of_order_is_limited() -> None:
-    """Under a protocol on a link, too: messages whose past never arrives."""
-    config = TransportConfig(peer_messages=10)
-    target = Target("rst", config=config)
-    endpoint: Any = target.bob._carrier.endpoint  # type: ignore[attr-defined]
-    link: Any = target.bob._carrier
-    rst = protocols.create("rst", "ann", group=["ann", "bob"])
-    for _ in range(3):
-        rst.send("bob", b"never arrives")
-    rst.take_packets()
-    tail = target.bob._peers.session("ann").inbound.tail
-    for k in range(100):
-        rst.send("bob", b"")
-        ((_, packet),) = rst.take_packets()
-        payload = b"\0" + link._codec.encode(packet)
-        run = MessageRun([tail + 1 + k], tail + k, [payload], False, len(payload))
-        target.hit(put_run(run, [len(payload)]))
-    assert len(endpoint.blocked()) <= 20
-    assert target.bob.stats.dropped["protocol_violation"] >= 70
