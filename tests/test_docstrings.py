@@ -14,7 +14,7 @@ import causewire
 from causewire import CausewireError
 
 PACKAGES = (
-    *("core", "protocols", "node", "blocking", "transport", "trace", "check"),
+    *("core", "protocols", "node", "kit", "blocking", "transport", "trace", "check"),
     *("sim", "verify", "pipeline", "report", "testing"),
 )
 """The command line is documented by its own help texts."""

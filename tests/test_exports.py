@@ -44,6 +44,9 @@ PUBLIC: dict[str, str] = {
         PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed
         TransportConfig UnknownPeer VerificationFailed message_id run
     """,
+    "causewire.kit": """
+        Kit KitError PeerLost Request RequestFailed
+    """,
     "causewire.blocking": """
         Node Receipt
     """,

@@ -183,6 +183,11 @@ class BaseNode(Generic[R]):
         return self.name if life == 1 else f"{self.name}/{life}"
 
     @property
+    def ordered_events(self) -> bool:
+        """Whether peer events come between messages."""
+        return bool(self._arguments["ordered_events"])
+
+    @property
     def idle(self) -> bool:
         """Whether every accepted message is delivered, and nothing waits here."""
         return self._transport.idle

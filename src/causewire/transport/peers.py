@@ -51,6 +51,7 @@ from .events import (
 )
 from .heads import Greeting
 from .ledger import Ledger
+from .names import PeerName
 from .seal import Exchange
 from .session import Session
 from .stats import DropReason, Stats
@@ -282,7 +283,7 @@ class Peers:
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
         session.bye_due = self.closing
         self.active[session] = None
-        self._emit(PeerUp(peer.name))
+        self._emit(PeerUp(PeerName(peer.name, born)))
         return True
 
     def agree_again(self, session: Session, message: bytes, secret: bytes) -> None:
@@ -368,7 +369,7 @@ class Peers:
         self._ledger.release(session, failed, session.taken_bytes)
         self._carrier.forget(session.alias)
         session.end()
-        self._emit(event(name, failed))
+        self._emit(event(PeerName(name, session.incarnation), failed))
         self._emit(Confirmed(session))
         self.room_again()
         if floor:

@@ -1,0 +1,208 @@
+"""`Kit`: what applications are made of, on top of a node.
+
+The kit takes all messages of its node and passes each on: requests and answers to `Requests`,
+messages of a group to that group, and what the application sent with `Node.send` itself to
+whoever iterates over the kit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, Self
+
+from ..core.endpoint import Delivery
+from ..node import Closed, Message, Node, NodeRejoined, PeerForgotten, PeerLeft, PeerRestarted
+from ..node import Superseded as NodeGivenUp
+from ..transport import PeerName
+from .codecs import CodecSpec, codec_of
+from .errors import KitError
+from .frames import MARK, Headers, Kind, MalformedError, Reader
+from .requests import Handler, Requests
+from .tasks import Tasks
+
+__all__ = ["Kit"]
+
+_AT = len(MARK)
+
+
+class Kit:
+    """Requests and groups for a node.
+
+        async with Node("alice", ordered_events=True) as node, Kit(node, codec="json") as kit:
+            answer = await kit.request("bob", {"add": [1, 2]}, timeout=5)
+
+    The kit reads all messages of the node. What the application itself sent with `Node.send`
+    comes out of `async for message in kit`.
+
+    Args:
+        node: A node that was made with `ordered_events=True`.
+        codec: How payloads become bytes: `"json"`, `"msgpack"`, a pair of functions, or None
+            for payloads that are bytes. All processes need the same.
+        handlers: How many requests are handled at the same time.
+        waiting: How many further requests may wait; more are answered by the error `Busy`.
+        queue: How many messages may wait here for the application before the kit stops
+            reading, so that senders wait. While this process waits for an answer, it goes on
+            reading.
+
+    Raises:
+        KitError: The node was made without `ordered_events=True`.
+        ValueError: The codec is not known.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        *,
+        codec: CodecSpec = None,
+        handlers: int = 64,
+        waiting: int = 1024,
+        queue: int = 8192,
+    ) -> None:
+        if not node.ordered_events:
+            raise KitError("the kit needs a node that was made with ordered_events=True")
+        self.node = node
+        self._codec = codec_of(codec)
+        self._tasks = Tasks()
+        self._requests = Requests(node, self._codec, self._tasks, handlers, waiting)
+        self._queue = queue
+        self._messages: deque[Message] = deque()
+        self._arrived = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._over: Exception | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks.spawn(self._read())
+        self._tasks.spawn(self._watch())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End: requests that are not answered fail, handlers are cancelled. The node runs on."""
+        self._end(Closed("the kit is closed"))
+        await self._tasks.cancel()
+
+    # -- requests -------------------------------------------------------------
+
+    async def request(
+        self,
+        peer: str,
+        payload: Any,
+        *,
+        service: str = "",
+        timeout: float | None = None,
+        headers: Headers | None = None,
+    ) -> Any:
+        """Ask another process, and return its answer.
+
+        If the caller is cancelled, or the time is over, the handler there is cancelled.
+
+        Args:
+            peer: The name of the process.
+            payload: The request.
+            service: Which of its services to ask.
+            timeout: How many seconds to wait for the answer, or None for no limit.
+            headers: Small values to send along.
+
+        Returns:
+            What the handler there returned.
+
+        Raises:
+            Closed: The node or the kit is not running.
+            PeerLost: The process left, was given up or was restarted before it answered.
+            RequestFailed: Its handler raised an error, or it does not serve such requests.
+            TimeoutError: It has not answered in time.
+        """
+        if self._over is not None:
+            raise self._over
+        self._taken.set()  # the reader goes on while somebody waits for an answer
+        return await self._requests.request(
+            peer, payload, service=service, timeout=timeout, headers=headers
+        )
+
+    def serves(self, service: str = "") -> Callable[[Handler], Handler]:
+        """Return a decorator for the handler of a service: it returns the answer to a request.
+
+            @kit.serves("add")
+            async def add(request: Request) -> int:
+                return sum(request.payload)
+
+        Args:
+            service: The name that callers give; by default the one of requests without a name.
+
+        Raises:
+            KitError: Another handler serves these requests.
+        """
+
+        def register(handler: Handler) -> Handler:
+            self._requests.serve(service, handler)
+            return handler
+
+        return register
+
+    # -- other messages -------------------------------------------------------
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Yield what was sent with `Node.send`, until the kit or the node is closed."""
+        while True:
+            while self._messages:
+                message = self._messages.popleft()
+                self._taken.set()
+                yield message
+            if self._over is not None:
+                return
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    # -- reading --------------------------------------------------------------
+
+    async def _read(self) -> None:
+        error: Exception = Closed(f"{self.node.name} is not running")
+        try:
+            item: Any
+            async for item in self.node:
+                if isinstance(item, Delivery):
+                    self._received(item)
+                elif isinstance(item, PeerForgotten | PeerLeft | PeerRestarted):
+                    name = item.name
+                    born = name.incarnation if isinstance(name, PeerName) else 0
+                    self._requests.lost(str(name), born)
+                while len(self._messages) >= self._queue and not self._requests.outstanding:
+                    self._taken.clear()
+                    await self._taken.wait()
+        except NodeGivenUp as given_up:
+            error = given_up
+        self._end(error)
+
+    def _received(self, message: Message) -> None:
+        payload = message.payload
+        if not payload.startswith(MARK):
+            self._messages.append(message)
+            self._arrived.set()
+            return
+        try:
+            self._requests.received(message.source, Kind(payload[_AT]), Reader(payload, _AT + 1))
+        except (MalformedError, ValueError, IndexError):
+            return
+
+    async def _watch(self) -> None:
+        """Notice when this process goes on as a new incarnation."""
+        async for event in self.node.events():
+            if isinstance(event, NodeRejoined):
+                self._requests.lost("", 0)
+
+    def _end(self, error: Exception) -> None:
+        if self._over is None:
+            self._over = error
+            self._requests.end(error)
+            self._arrived.set()
+            self._taken.set()

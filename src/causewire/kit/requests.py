@@ -1,0 +1,262 @@
+"""Requests and answers between two processes.
+
+A request is a causal message with a number; the answer carries that number and the incarnation
+that asked. A request ends in one of these ways, and always in one:
+
+- the answer arrives, or an error that the handler raised: `RequestFailed`;
+- the process that was asked is known to be gone: `PeerLost`. Peer events come in the same
+  sequence as messages, after the last message of that incarnation, so an answer that was sent
+  before the process left is never lost to this rule;
+- the caller stops waiting, by a timeout or by cancellation. The other side learns that, and
+  cancels the handler.
+
+A process runs a limited number of handlers at a time. Further requests wait, and start in the
+order in which they were delivered, which is causal; when too many wait, they are answered by
+the error `Busy`. Reading never stops on their account, so handlers may make requests themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any, NamedTuple
+
+from ..node import Node, NodeError, PeerGone, Superseded
+from ..transport import PeerName, Session
+from .codecs import Codec
+from .errors import KitError, PeerLost, RequestFailed
+from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_number, put_text
+from .tasks import Tasks
+
+__all__ = ["Handler", "Request", "Requests"]
+
+
+class Request(NamedTuple):
+    """A request, as its handler gets it.
+
+    Attributes:
+        source: The name of the process that asks.
+        service: What it asks for: the name that was given to `serves`.
+        payload: The request itself, decoded.
+        headers: What it sent along.
+    """
+
+    source: str
+    service: str
+    payload: Any
+    headers: dict[str, HeaderValue]
+
+
+Handler = Callable[[Request], Awaitable[Any]]
+"""Returns the answer to a request."""
+
+
+class _Pending:
+    """A request that was made here and is not answered."""
+
+    __slots__ = ("future", "peer", "sessions")
+
+    def __init__(self, peer: str, future: asyncio.Future[Any]) -> None:
+        self.peer = peer
+        self.future = future
+        self.sessions: tuple[Session, ...] = ()
+
+
+_Key = tuple[str, int, int]
+"""Name and incarnation of the process that asks, and its number of the request."""
+
+
+class Requests:
+    """The requests that a process makes, and those that it serves."""
+
+    def __init__(self, node: Node, codec: Codec, tasks: Tasks, handlers: int, waiting: int) -> None:
+        self._node = node
+        self._codec = codec
+        self._tasks = tasks
+        self._handlers = handlers
+        self._most_waiting = waiting
+        self._numbers = count(1)
+        self._pending: dict[int, _Pending] = {}
+        self._services: dict[str, Handler] = {}
+        self._waiting: deque[tuple[_Key, Request]] = deque()
+        self._running: dict[_Key, asyncio.Task[None]] = {}
+
+    @property
+    def outstanding(self) -> int:
+        """The number of requests made here that are not answered."""
+        return len(self._pending)
+
+    # -- asking ---------------------------------------------------------------
+
+    async def request(
+        self,
+        peer: str,
+        payload: Any,
+        *,
+        service: str = "",
+        timeout: float | None = None,
+        headers: Headers | None = None,
+    ) -> Any:
+        """Ask another process, and return its answer; see `Kit.request`.
+
+        Raises:
+            PeerLost: The process is gone.
+            RequestFailed: It answered by an error.
+            TimeoutError: It has not answered in time.
+        """
+        number = next(self._numbers)
+        body = put_number(number) + put_text(service) + put_headers(headers)
+        frame = MARK + bytes((Kind.REQUEST,)) + body + self._codec.encode(payload)
+        pending = _Pending(peer, asyncio.get_running_loop().create_future())
+        self._pending[number] = pending
+        sent = False
+        try:
+            async with asyncio.timeout(timeout):
+                try:
+                    receipt = await self._node.send(peer, frame)
+                except PeerGone as gone:
+                    raise PeerLost(peer, "PeerGone", str(gone)) from None
+                sent = True
+                pending.sessions = receipt.sessions
+                return await pending.future
+        except (TimeoutError, asyncio.CancelledError):
+            if sent:
+                self._send(peer, Kind.CANCEL, put_number(number))
+            raise
+        finally:
+            del self._pending[number]
+
+    def lost(self, name: str, incarnation: int) -> None:
+        """Act on the event that an incarnation of a process is gone."""
+        for pending in self._pending.values():
+            if any(session.over for session in pending.sessions):
+                self._fail(pending, PeerLost(pending.peer, "PeerLost", "the process is gone"))
+        for key in [k for k in self._running if k[0] == name and k[1] <= incarnation]:
+            self._running[key].cancel()
+        self._waiting = deque(
+            (key, request)
+            for key, request in self._waiting
+            if key[0] != name or key[1] > incarnation
+        )
+
+    def end(self, error: Exception) -> None:
+        """Fail all requests made here, and cancel all handlers."""
+        for pending in self._pending.values():
+            self._fail(pending, error)
+        self._waiting.clear()
+        for task in self._running.values():
+            task.cancel()
+
+    @staticmethod
+    def _fail(pending: _Pending, error: Exception) -> None:
+        if not pending.future.done():
+            pending.future.set_exception(error)
+
+    # -- serving --------------------------------------------------------------
+
+    def serve(self, service: str, handler: Handler) -> None:
+        """Have a handler answer requests from now on.
+
+        Raises:
+            KitError: Another handler serves these requests.
+        """
+        if service in self._services:
+            raise KitError(f"another handler serves {service!r}")
+        self._services[service] = handler
+
+    def received(self, source: str, kind: Kind, reader: Reader) -> None:
+        """Process a message of another process.
+
+        Raises:
+            MalformedError: It is malformed.
+        """
+        born = source.incarnation if isinstance(source, PeerName) else 0
+        number = reader.number()
+        if kind is Kind.REQUEST:
+            self._requested((str(source), born, number), source, reader)
+        elif kind is Kind.CANCEL:
+            self._cancelled((str(source), born, number))
+        else:
+            self._answered(source, number, kind, reader)
+
+    def _answered(self, source: str, number: int, kind: Kind, reader: Reader) -> None:
+        asked_by = reader.number()
+        pending = self._pending.get(number)
+        if pending is None or pending.peer != source or pending.future.done():
+            return
+        if asked_by not in (self._node.incarnation, 0):
+            return  # an answer to an earlier incarnation of this process
+        if kind is Kind.ERROR:
+            self._fail(pending, RequestFailed(source, reader.text(), reader.text()))
+            return
+        try:
+            answer = self._codec.decode(reader.rest())
+        except Exception as error:
+            self._fail(pending, RequestFailed(source, type(error).__name__, str(error)))
+        else:
+            pending.future.set_result(answer)
+
+    def _requested(self, key: _Key, source: str, reader: Reader) -> None:
+        service, headers = reader.text(), reader.headers()
+        if service not in self._services:
+            message = f"{self._node.name} does not serve {service!r}"
+            self._send_error(key, "NoSuchService", message)
+            return
+        try:
+            payload = self._codec.decode(reader.rest())
+        except Exception as error:
+            self._send_error(key, type(error).__name__, str(error))
+            return
+        request = Request(source, service, payload, headers)
+        if len(self._running) < self._handlers:
+            self._start(key, request)
+        elif len(self._waiting) < self._most_waiting:
+            self._waiting.append((key, request))
+        else:
+            self._send_error(key, "Busy", f"{len(self._waiting)} requests wait already")
+
+    def _cancelled(self, key: _Key) -> None:
+        task = self._running.get(key)
+        if task is not None:
+            task.cancel()
+        else:
+            self._waiting = deque(entry for entry in self._waiting if entry[0] != key)
+
+    def _start(self, key: _Key, request: Request) -> None:
+        task = self._running[key] = self._tasks.spawn(self._handle(key, request))
+        task.add_done_callback(lambda _: self._finished(key))
+
+    def _finished(self, key: _Key) -> None:
+        del self._running[key]
+        while self._waiting and len(self._running) < self._handlers:
+            self._start(*self._waiting.popleft())
+
+    async def _handle(self, key: _Key, request: Request) -> None:
+        try:
+            answer = self._codec.encode(await self._services[request.service](request))
+        except Exception as error:
+            body = put_text(type(error).__name__) + put_text(str(error))
+            await self._deliver(key[0], Kind.ERROR, self._to(key) + body)
+        else:
+            await self._deliver(key[0], Kind.ANSWER, self._to(key) + answer)
+
+    # -- sending --------------------------------------------------------------
+
+    @staticmethod
+    def _to(key: _Key) -> bytes:
+        return put_number(key[2]) + put_number(key[1])
+
+    def _send_error(self, key: _Key, kind: str, message: str) -> None:
+        body = self._to(key) + put_text(kind) + put_text(message)
+        self._send(key[0], Kind.ERROR, body)
+
+    def _send(self, peer: str, kind: Kind, body: bytes) -> None:
+        self._tasks.spawn(self._deliver(peer, kind, body))
+
+    async def _deliver(self, peer: str, kind: Kind, body: bytes) -> None:
+        """Send something that nobody waits for; a process that is gone does not need it."""
+        with suppress(NodeError, PeerGone, Superseded):
+            await self._node.send(peer, MARK + bytes((kind,)) + body)
