@@ -24,8 +24,9 @@ help:
 	@echo "make verified    repeat every model check of docs/verification.md (hours of CPU time)"
 	@echo "make soak        run 100,000 seeded runs of every protocol (minutes on two cores)"
 	@echo "make nemesis     inject random faults into real processes for MINUTES=10, and judge their traces"
-	@echo "make fuzz        compare the check with brute force on 100,000 random traces, then"
-	@echo "                 run Atheris on every decoder for FUZZ_SECONDS=60 each"
+	@echo "make fuzz        run the Hypothesis tests with new examples, compare the check with brute"
+	@echo "                 force on 100,000 random traces, then run Atheris on every decoder for"
+	@echo "                 FUZZ_SECONDS=60 each"
 	@echo "make lock        pin the dependencies again, with hashes"
 	@echo "make clean       remove the environment and everything that was built"
 
@@ -110,6 +111,7 @@ soak: $(STAMP)
 	$(BIN)/python -m campaigns.soak --runs 100000
 
 fuzz: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto --hypothesis-profile=random -k hypothesis
 	$(BIN)/python -m campaigns.check_fuzz --runs 100000
 	$(BIN)/python -m campaigns.decoder_fuzz all $(FUZZ_SECONDS)
 

@@ -70,7 +70,7 @@ def test_seeded_runs(protocol: str, profile: str, options: dict[str, object]) ->
 
 @pytest.mark.parametrize("protocol", GOOD)
 def test_runs_by_hypothesis(protocol: str) -> None:
-    @settings(max_examples=25, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=25)
     @given(outcomes(protocol, max_processes=5))
     def all_is_well(outcome: Outcome) -> None:
         assert outcome.ok, complaint(outcome)
@@ -125,9 +125,6 @@ def test_every_known_bad_is_there() -> None:
 def test_hypothesis_catches_them_too() -> None:
     @settings(
         max_examples=300,
-        deadline=None,
-        derandomize=True,
-        database=None,
         phases=[Phase.generate],
     )
     @given(outcomes("fifo"))

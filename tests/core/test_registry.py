@@ -167,7 +167,7 @@ def test_a_stored_case_of_a_registered_protocol(install: Callable[[str], None]) 
     assert replay(Case.from_json(data)).kinds == replay(case).kinds
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(outcomes(MINE.with_options(loud=True)), workloads(MINE), profiles(MINE))
 def test_values_in_strategies(outcome: Any, workload: Any, profile: Any) -> None:
     assert set(outcome.kinds) <= admits(MINE)

@@ -80,7 +80,7 @@ def blank(line: Any) -> Any:
     return not line or line.isspace()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(lines, max_size=6), st.booleans())
 def test_json_lines(place: Any, some: Any, ended: Any) -> None:
     path = place / "a.jsonl"
@@ -90,7 +90,7 @@ def test_json_lines(place: Any, some: Any, ended: Any) -> None:
     assert counted(read_table(str(path), mapper(SAME)))[2] == wanted
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(lines, min_size=1, max_size=6), st.data())
 def test_json_lines_that_are_followed(place: Any, some: Any, data: st.DataObject) -> None:
     """Read in two parts, cut at the end of any line."""
@@ -106,7 +106,7 @@ def test_json_lines_that_are_followed(place: Any, some: Any, data: st.DataObject
     assert numbers == [number for number, line in enumerate(some, 1) if not blank(line)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(rows(), max_size=6))
 def test_tables_in_csv(place: Any, some: Any) -> None:
     """Whatever is in the fields, and also if there are too many of them."""
@@ -125,7 +125,7 @@ def test_tables_in_csv(place: Any, some: Any) -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 9), st.booleans()), max_size=4))
 def test_parquet_with_values_that_cannot_be(place: Any, spoilt: Any) -> None:
     table = [{**good(k), "peers": ["q"]} for k in range(10)]
@@ -189,7 +189,7 @@ entries = st.tuples(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(entries | words, max_size=8))
 def test_logs(place: Any, some: Any) -> None:
     path = place / "a.log"
@@ -210,7 +210,7 @@ spans = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(spans | values, max_size=6), st.data())
 def test_spans(place: Any, some: Any, data: st.DataObject) -> None:
     """Each is a span or refused, and spans become rows, are told of as refused, or are twins."""
@@ -234,7 +234,7 @@ def test_spans(place: Any, some: Any, data: st.DataObject) -> None:
         list(batches_of_rows(rows))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(values)
 def test_documents_that_are_none(place: Any, document: Any) -> None:
     """What is not understood is told: it does not just vanish."""

@@ -68,7 +68,7 @@ def frames(draw: st.DrawFn) -> bytes:
     return draw(st.sampled_from([b"\x04", b"\x06\x05", b"\x07", b"\x08\x01\x03eve"]))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.lists(st.lists(frames(), max_size=4).map(b"".join), max_size=12), st.booleans())
 def test_a_peer_that_lies(datagrams: list[bytes], bye: bool) -> None:
     target = Target()
@@ -83,7 +83,7 @@ def test_a_peer_that_lies(datagrams: list[bytes], bye: bool) -> None:
     target.check()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(["fifo", "sps", "ks", "cykas", "newtop", "pak"]),
     st.lists(st.lists(frames(), max_size=3).map(b"".join), max_size=8),
@@ -97,7 +97,7 @@ def test_under_every_sort_of_protocol(protocol: str, datagrams: list[bytes]) -> 
     target.check()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.binary(max_size=120), max_size=8), st.sampled_from([None, KEY]))
 def test_sealed_nonsense(datagrams: list[bytes], key: bytes | None) -> None:
     target = Target(key=key)
