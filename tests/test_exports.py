@@ -58,6 +58,9 @@ PUBLIC: dict[str, str] = {
         Reason Room Session Stats Status Superseded TraceFailed Transport TransportConfig
         UnknownPeer VerificationFailed message_id
     """,
+    "causewire.store": """
+        Contents SqliteStore Store StoreError StoreFailed StoreInUse StoreRefused
+    """,
     "causewire.trace": """
         DELIVER Event NAMES RECEIVE RELEASE SEND ShivizLog Trace TraceBatch TraceError
         TraceWriter arrow_schema open_trace open_writer read_shiviz trace_files trace_of

@@ -1,0 +1,325 @@
+"""Endpoints as data: what a process has to keep so that it can go on after a crash.
+
+An endpoint is a deterministic state machine, so its state after a crash can be computed
+again from what was done to it. That record grows without end, therefore a driver that keeps
+one saves the whole endpoint from time to time and starts a new record (`causewire.transport`
+does, for a node with a store). This module turns an endpoint into plain values, and back:
+
+    saved = save(endpoint)              # when packets and deliveries have been taken
+    restore(fresh, saved)               # an endpoint of the same class and the same name
+
+`saved.state` consists of lists, strings, numbers and None, so it can be written as JSON.
+Payloads, which may be anything, are apart: the state refers to them by their index.
+
+Only `fifo`, `csps` and `sps` can be saved: the protocols whose messages, acks and permits
+are numbered for each pair of processes, so that a process that was silent for a while can
+continue where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from .csps import GONE, BufferedRun, Csps, Departure
+from .endpoint import Endpoint, LocalProtocolError, Packet
+from .fifo import Fifo, FifoEndpoint, FifoPeer
+from .hybrid import HybridEndpoint, HybridPeer
+from .interrupted import usual_class
+from .run import MessageRun
+from .sliding import SlidingArray
+from .sps import BufferedMessage, Sps, SpsPeer
+
+__all__ = ["Saved", "Standing", "can_save", "restore", "save", "standing", "unacknowledged"]
+
+
+class Saved(NamedTuple):
+    """An endpoint as plain values."""
+
+    state: list[Any]
+    """Lists, strings, numbers and None."""
+    payloads: list[Any]
+    """The payloads that `state` refers to by index."""
+
+
+class Standing(NamedTuple):
+    """The watermarks between an endpoint and one other process."""
+
+    acked: int
+    """Messages to it up to this one are acknowledged."""
+    delivered: int
+    """Its messages up to this one are delivered here."""
+    granted: int
+    """Messages to it up to this one are permitted."""
+    permit: int
+    """Its messages up to this one are permitted."""
+    flagged: int
+    """Its last message that was delivered here and lacks its permit; 0 if there is none."""
+    last: int
+    """The last message to it that was released."""
+    held: int
+    """How many messages to it have not been released."""
+    held_bytes: int
+    """The length of their payloads."""
+
+
+def can_save(kind: type[Endpoint]) -> bool:
+    """Return whether endpoints of a class can be saved."""
+    return kind in (Fifo, Csps, Sps)
+
+
+class _Payloads:
+    """Gives payloads an index; the copies of a multicast share one."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self._own: dict[int, int] = {}
+
+    def own(self, mid: int, payload: Any) -> int:
+        """Return the index of the payload of a message that this process sent."""
+        index = self._own.get(mid)
+        if index is None:
+            index = self._own[mid] = self.other(payload)
+        return index
+
+    def other(self, payload: Any) -> int:
+        """Return the index of another payload."""
+        self.all.append(payload)
+        return len(self.all) - 1
+
+
+def save(endpoint: Endpoint) -> Saved:
+    """Return an endpoint as plain values.
+
+    Args:
+        endpoint: An endpoint of `fifo`, `csps` or `sps`, whose packets and deliveries have
+            been taken.
+
+    Raises:
+        LocalProtocolError: The protocol cannot be saved, or something was not taken.
+    """
+    kind = usual_class(type(endpoint))
+    if not isinstance(endpoint, FifoEndpoint) or not can_save(kind):
+        raise LocalProtocolError(f"{kind.__name__} cannot be saved; fifo, csps and sps can")
+    if endpoint._packets or endpoint._deliveries or endpoint._out:
+        raise LocalProtocolError("take packets and deliveries before an endpoint is saved")
+    payloads = _Payloads()
+    peers = [_peer(peer, payloads) for peer in endpoint._peers.values()]
+    state: list[Any] = [
+        kind.__name__,
+        endpoint.me,
+        endpoint._mid,
+        sorted(endpoint._forgotten),
+        peers,
+        list(endpoint._acks.items()),
+    ]
+    if isinstance(endpoint, HybridEndpoint):
+        missing = endpoint._missing
+        state += [
+            [missing.first, [list(each) for each in missing]],
+            endpoint._sealed,
+            list(endpoint._permits.items()),
+        ]
+    if isinstance(endpoint, Csps):
+        state += _csps(endpoint)
+    elif isinstance(endpoint, Sps):
+        state += _sps(endpoint)
+    return Saved(state, payloads.all)
+
+
+def _peer(peer: FifoPeer, payloads: _Payloads) -> list[Any]:
+    head = peer.head
+    mids = peer.mids[head:]
+    record: list[Any] = [
+        peer.name,
+        mids,
+        list(map(payloads.own, mids, peer.payloads[head:])),
+        peer.taken - head,
+        peer.acked,
+        peer.delivered,
+        [[pid, m[1], payloads.other(m[3]), *m[4:]] for pid, m in peer.early.items()],
+    ]
+    if isinstance(peer, HybridPeer):
+        record += [peer.flagged, peer.granted, peer.permit]
+    if isinstance(peer, SpsPeer):
+        record.append(peer.held)
+    return record
+
+
+def _names(peers: Iterable[HybridPeer]) -> list[str]:
+    return [peer.name for peer in peers]
+
+
+def _ends(ends: dict[HybridPeer, int]) -> list[list[Any]]:
+    return [[peer.name, mid] for peer, mid in ends.items()]
+
+
+def _csps(endpoint: Csps) -> list[Any]:
+    unacked: list[Any] = [
+        [each.mid, _names(each.peers), each.multicast, _ends(each.ends)]
+        if isinstance(each, Departure)
+        else each.name
+        for each in endpoint._unacked
+    ]
+    held = [[run.per, run.mid, _names(run.peers), run.multicast] for run in endpoint._held]
+    return [endpoint._oldest, unacked, _ends(endpoint._lacking), held]
+
+
+def _sps(endpoint: Sps) -> list[Any]:
+    buffer = [
+        each if isinstance(each, str) else [each.names, list(each.unsent), each.per, each.lacks]
+        for each in endpoint._buffer
+    ]
+    indexes = [endpoint._m1, endpoint._m2, endpoint._p2, endpoint._u2]
+    waiting = sorted(endpoint._waiting)
+    return [endpoint._buffer.first, buffer, indexes, endpoint._lacks, endpoint._held, waiting]
+
+
+# -- and back -------------------------------------------------------------------------
+
+
+def restore(endpoint: Endpoint, saved: Saved) -> None:
+    """Give a fresh endpoint the state of one that was saved.
+
+    Args:
+        endpoint: A new endpoint, which has not done anything.
+        saved: What `save` returned, possibly after a detour through JSON.
+
+    Raises:
+        LocalProtocolError: It was saved by another process, or under another protocol.
+        ValueError, TypeError, IndexError, KeyError: It is damaged.
+    """
+    kind, me, mid, forgotten, peers, acks, *rest = saved.state
+    if kind != type(endpoint).__name__ or me != endpoint.me:
+        raise LocalProtocolError(f"{me!r} under {kind} cannot become {endpoint!r}")
+    assert isinstance(endpoint, FifoEndpoint)
+    endpoint._mid = mid
+    endpoint._forgotten = set()
+    for record in peers:
+        _restore_peer(endpoint, record, saved.payloads)
+    endpoint._forgotten = set(forgotten)
+    endpoint._acks = {name: number for name, number in acks}  # noqa: C416 - lists of two
+    if isinstance(endpoint, HybridEndpoint):
+        (first, missing), sealed, permits, *rest = rest
+        endpoint._missing = _window(first, [(name, number) for name, number in missing])
+        endpoint._sealed = sealed
+        endpoint._permits = {name: number for name, number in permits}  # noqa: C416
+    if isinstance(endpoint, Csps):
+        _restore_csps(endpoint, *rest)
+    elif isinstance(endpoint, Sps):
+        _restore_sps(endpoint, *rest)
+
+
+def _restore_peer(endpoint: FifoEndpoint[Any], record: list[Any], payloads: list[Any]) -> None:
+    name, mids, indexes, taken, acked, delivered, early, *more = record
+    peer = endpoint._peer(name)
+    peer.mids = list(mids)
+    peer.payloads = [payloads[k] for k in indexes]
+    peer.taken, peer.acked, peer.delivered = taken, acked, delivered
+    for pid, mid, index, *flag in early:
+        message: Packet = endpoint._message(mid, pid, payloads[index], bool(flag and flag[0]))
+        peer.early[pid] = message
+    if isinstance(peer, HybridPeer):
+        peer.flagged, peer.granted, peer.permit = more[:3]
+    if isinstance(peer, SpsPeer):
+        peer.held = more[3]
+
+
+def _window(first: int, elements: list[Any]) -> SlidingArray[Any]:
+    window: SlidingArray[Any] = SlidingArray(first)
+    for element in elements:
+        window.add(element)
+    return window
+
+
+def _restore_csps(
+    endpoint: Csps, oldest: int, unacked: list[Any], lacking: list[Any], held: list[Any]
+) -> None:
+    peers = endpoint._peers
+
+    def again(names: list[str]) -> list[HybridPeer]:
+        return [peers[name] if name else GONE for name in names]
+
+    def ends(numbers: list[Any]) -> dict[HybridPeer, int]:
+        return {peers[name]: mid for name, mid in numbers}
+
+    endpoint._oldest = oldest
+    endpoint._lacking = ends(lacking)
+    endpoint._unacked = deque(
+        [
+            (peers[each] if each else GONE)
+            if isinstance(each, str)
+            else Departure(each[0], again(each[1]), each[2], ends(each[3]))
+            for each in unacked
+        ]
+    )
+    endpoint._held = deque(
+        [BufferedRun(per, mid, again(names), multicast) for per, mid, names, multicast in held]
+    )
+    endpoint._tail, endpoint._per, endpoint._entered = endpoint._out, -1, 0
+
+
+def _restore_sps(
+    endpoint: Sps,
+    first: int,
+    buffer: list[Any],
+    indexes: list[int],
+    lacks: str | None,
+    held: int,
+    waiting: list[str],
+) -> None:
+    entries: list[str | BufferedMessage] = []
+    for each in buffer:
+        if isinstance(each, str):
+            entries.append(each)
+        else:
+            message = BufferedMessage(tuple(each[0]), dict.fromkeys(each[1]), each[2])
+            message.lacks = each[3]
+            entries.append(message)
+    endpoint._buffer = _window(first, entries)
+    endpoint._m1, endpoint._m2, endpoint._p2, endpoint._u2 = indexes
+    endpoint._lacks, endpoint._held, endpoint._waiting = lacks, held, set(waiting)
+
+
+# -- what a driver tells the others ------------------------------------------------------
+
+
+def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
+    """Return the watermarks between an endpoint and another process, all 0 for a stranger."""
+    peer = endpoint._peers.get(name)
+    if peer is None:
+        return Standing(0, 0, 0, 0, 0, 0, 0, 0)
+    granted = permit = flagged = 0
+    if isinstance(peer, HybridPeer) and isinstance(endpoint, HybridEndpoint):
+        granted, permit = peer.granted, peer.permit
+        flagged = endpoint._waits().get(name, 0)
+    held = peer.payloads[peer.taken :]
+    return Standing(
+        peer.acked,
+        peer.delivered,
+        granted,
+        permit,
+        flagged,
+        peer.before(peer.taken),
+        len(held),
+        sum(map(len, held)),
+    )
+
+
+def unacknowledged(endpoint: FifoEndpoint[Any], name: str) -> list[MessageRun]:
+    """Return the messages to a process that were taken and not acknowledged, with their sizes.
+
+    A driver that has lost what it did with them sends them again.
+    """
+    peer = endpoint._peers.get(name)
+    if peer is None:
+        return []
+    flagged = endpoint._unflagged(peer, peer.head, peer.taken)
+    runs: list[MessageRun] = []
+    for start, end, per in ((peer.head, flagged, False), (flagged, peer.taken, True)):
+        if start < end:
+            payloads = peer.payloads[start:end]
+            size = sum(map(len, payloads))
+            runs.append(MessageRun(peer.mids[start:end], peer.before(start), payloads, per, size))
+    return runs

@@ -1,0 +1,137 @@
+"""The store in a SQLite database: what it keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from causewire.store import Contents, SqliteStore, StoreFailed, StoreInUse, StoreRefused
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """The store and its companions, but for the lock."""
+    return {
+        each.name: each.read_bytes()
+        for each in path.parent.iterdir()
+        if not each.name.endswith(".lock")
+    }
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with a snapshot and two batches."""
+    path = tmp_path / "a.db"
+    store = SqliteStore(path)
+    assert store.open("a", "csps") == Contents(0, b"", [])
+    store.write(b"forgotten")
+    store.replace(b"snapshot")
+    store.write(b"one")
+    store.write(b"two" * 10_000)
+    store.close()
+    return path
+
+
+def test_what_was_written_is_there(path: Path) -> None:
+    store = SqliteStore(path)
+    assert store.open("a", "csps") == Contents(1, b"snapshot", [b"one", b"two" * 10_000])
+    store.write(b"three")
+    store.close()
+    store = SqliteStore(path)
+    opened, _, batches = store.open("a", "csps")
+    assert (opened, batches[-1]) == (2, b"three")
+    store.close()
+
+
+def damaged(path: Path, what: str) -> None:
+    data = bytearray(path.read_bytes())
+    if what == "foreign":
+        data = bytearray(b"#!/bin/sh\n" * 20)
+    elif what == "short":
+        del data[50:]
+    elif what == "truncated":
+        del data[len(data) // 2 :]
+    elif what == "flipped":
+        data[data.index(b"twotwo", len(data) // 2) + 1] ^= 1
+    else:
+        statements = {
+            "other database": "PRAGMA application_id = 7",
+            "future": "PRAGMA user_version = 2",
+            "other name": "UPDATE meta SET value = 'b' WHERE key = 'name'",
+            "other protocol": "UPDATE meta SET value = 'sps' WHERE key = 'protocol'",
+            "lost": "DELETE FROM log WHERE number = (SELECT min(number) + 1 FROM log)",
+        }
+        with closing(sqlite3.connect(path)) as database, database:
+            if what == "lost":
+                database.execute("INSERT INTO log (checksum, data) VALUES (0, '')")
+            database.execute(statements[what])
+        return
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("foreign", "not a SQLite database"),
+        ("short", "not a SQLite database"),
+        ("other database", "the database of something else"),
+        ("future", "has version 2 of the format; this program knows 1"),
+        ("other name", "is the store of name 'b', not of 'a'"),
+        ("other protocol", "is the store of protocol 'sps', not of 'csps'"),
+        ("truncated", "damaged"),
+        ("flipped", "a checksum does not match"),
+        ("lost", "damaged"),
+    ],
+)
+def test_refused_in_one_line_and_untouched(path: Path, what: str, reason: str) -> None:
+    damaged(path, what)
+    before = files(path)
+    store = SqliteStore(path)
+    with pytest.raises(StoreRefused, match=reason) as refused:
+        store.open("a", "csps")
+    assert "\n" not in str(refused.value)
+    assert files(path) == before
+
+
+def test_in_use(path: Path) -> None:
+    first = SqliteStore(path)
+    first.open("a", "csps")
+    with pytest.raises(StoreInUse, match="in use"):
+        SqliteStore(path).open("a", "csps")
+    program = (
+        "import sys; from causewire.store import *\n"
+        "try: SqliteStore(sys.argv[1]).open('a', 'csps')\n"
+        "except StoreInUse: print('in use')"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "in use\n"
+    first.close()
+    again = SqliteStore(path)
+    again.open("a", "csps")
+    again.close()
+
+
+def test_a_full_disk_loses_nothing(path: Path) -> None:
+    store = SqliteStore(path)
+    store.open("a", "csps")
+    assert store._database is not None
+    pages = store._database.execute("PRAGMA page_count").fetchone()[0]
+    store._database.execute(f"PRAGMA max_page_count = {pages + 1}")
+    with pytest.raises(StoreFailed, match="full"):
+        store.write(bytes(1 << 20))
+    store.write(b"small")
+    store.close()
+    store = SqliteStore(path)
+    assert store.open("a", "csps").batches == [b"one", b"two" * 10_000, b"small"]
+    store.close()
+
+
+def test_a_directory_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(StoreFailed, match="cannot be opened"):
+        SqliteStore(tmp_path / "nowhere" / "a.db").open("a", "csps")
