@@ -3,6 +3,10 @@
 Datagrams from the socket go to the transport, and those of the transport go to the socket
 once per turn of the loop: after the application's tasks have had an opportunity to answer,
 so that acks share datagrams with the answers.
+
+A turn ends with a callback that is scheduled when there is something to send. Tasks that were
+woken before that run first. If datagrams arrive when the end of the turn is scheduled already,
+the tasks that they wake would run too late, so the end of the turn is put off, once.
 """
 
 from __future__ import annotations
@@ -26,7 +30,17 @@ LARGEST_DATAGRAM = 65536
 class Bridge:
     """Drives a transport with a socket, on the running loop."""
 
-    __slots__ = ("_backlog", "_notice", "_timer", "_timer_at", "due", "loop", "sock", "transport")
+    __slots__ = (
+        "_backlog",
+        "_late",
+        "_notice",
+        "_timer",
+        "_timer_at",
+        "due",
+        "loop",
+        "sock",
+        "transport",
+    )
 
     def __init__(
         self, transport: Transport[Any], sock: socket.socket, notice: Callable[[], None]
@@ -35,7 +49,9 @@ class Bridge:
         self.sock = sock
         self.loop = asyncio.get_running_loop()
         self.due = False
-        """Whether a flush is scheduled."""
+        """Whether the end of the turn is scheduled."""
+        self._late = False
+        """Whether datagrams have arrived since then."""
         self._notice = notice
         """Is called when the transport may have events."""
         self._backlog: deque[tuple[bytes, Address]] = deque()
@@ -57,13 +73,24 @@ class Bridge:
         """Have datagrams sent at the end of this turn."""
         if not self.due:
             self.due = True
-            self.loop.call_soon(self.flush)
+            self.loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        """Flush, after everybody who was woken in this turn has had an opportunity to send."""
+        if self._late:
+            self._late = False
+            self.loop.call_soon(self._really_end_turn)
+        else:
+            self._really_end_turn()
+
+    def _really_end_turn(self) -> None:
+        self.due = self._late = False
+        self.flush()
 
     def flush(self) -> None:
-        """End a turn: send datagrams, set the timer, and report events."""
+        """Send datagrams, set the timer, and report events, without waiting for others."""
         if self.sock.fileno() < 0:
             return
-        self.due = False
         self._transmit()
         self._arm()
         self._notice()
@@ -108,7 +135,10 @@ class Bridge:
         except OSError:
             self.transport.stats.drop(DropReason.NOT_RECEIVED)
         self._notice()
-        self.soon()
+        if self.due:
+            self._late = True
+        else:
+            self.soon()
 
     def _arm(self) -> None:
         """Set a timer that fires no later than the transport needs it."""
@@ -125,4 +155,4 @@ class Bridge:
     def _fired(self) -> None:
         self._timer = None
         self.transport.timer_fired(self.loop.time())
-        self.flush()
+        self.soon()
