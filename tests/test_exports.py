@@ -39,10 +39,10 @@ PUBLIC: dict[str, str] = {
         DurationError UNITS format_duration parse_duration
     """,
     "causewire.node": """
-        Closed Config DeliveryFailed Event Full Message MessageBlocked NameInUse Node NodeError
-        NodeRejoined NodeRenumbered NodeSuperseded PeerForgotten PeerGone PeerLeft PeerMoved
-        PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed
-        TransportConfig UnknownPeer VerificationFailed message_id run
+        Closed Config DeliveryFailed Event Full Message MessageBlocked NameInUse Node
+        NodeCutOff NodeError NodeRejoined NodeRenumbered NodeSuperseded PeerForgotten PeerGone
+        PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt Superseded
+        TraceFailed TransportConfig UnknownPeer VerificationFailed message_id run
     """,
     "causewire.kit": """
         Kit KitError PeerLost Request RequestFailed
@@ -52,9 +52,9 @@ PUBLIC: dict[str, str] = {
     """,
     "causewire.transport": """
         Accepted Address Confirmed Delivered DropReason Event GiveUpAfter MessageBlocked
-        NameInUse NodeRejoined NodeRenumbered NodeSuperseded Observer PeerEvent PeerForgotten
-        PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted PeerSilent PeerStatus
-        PeerUp
+        NameInUse NodeCutOff NodeRejoined NodeRenumbered NodeSuperseded Observer PeerEvent
+        PeerForgotten PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted PeerSilent
+        PeerStatus PeerUp
         Reason Room Session Stats Status Superseded TraceFailed Transport TransportConfig
         UnknownPeer VerificationFailed message_id
     """,

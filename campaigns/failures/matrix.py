@@ -1,7 +1,7 @@
 """The failure matrix: what the living notice of a fault, cell by cell, on real processes.
 
     python -m campaigns.failures.matrix [--protocol P ...] [--shape S ...] [--fault F ...]
-        [--give-up 3] [--frozen 10] [--jobs 2] [--out docs/measurements/failures.md]
+        [--give-up 3] [--frozen 10] [--jobs 1] [--out docs/measurements/failures.md]
 
 Each cell starts the processes of one system on loopback, lets them exchange messages,
 does something to one of them (the *victim*) and goes on. What counts is the traffic
@@ -14,6 +14,10 @@ long it took until it was back at 90 %, and who was told what.
     left          the victim closes its node properly
     partitioned   the victim is cut off from the others for a while
     deaf          the victim's application stops reading for a while
+
+In the hub, the server has just sent the victim a message that it will not answer. Cells
+that run at a time begin together, and the next ones begin when all of them have ended: a
+system that starts takes the processors away from one that is being measured.
 
 The exit status is 1 if the living were not back at 90 % of their traffic within
 `--give-up` plus one second in any cell (one second if the victim left properly).
@@ -82,7 +86,25 @@ class Cell:
         return not self.problem and in_time and self.after >= RECOVERED
 
 
-async def play(cell: Cell, give_up: float, frozen: float) -> None:
+class Start:
+    """Lets cells begin together, when all of them are ready or have failed."""
+
+    def __init__(self, cells: int) -> None:
+        self._left = cells
+        self._all_ready = asyncio.Event()
+
+    def ready(self) -> None:
+        """Note that one more is ready, or will never be."""
+        self._left -= 1
+        if not self._left:
+            self._all_ready.set()
+
+    async def wait(self) -> None:
+        """Wait until nobody is missing."""
+        await self._all_ready.wait()
+
+
+async def play(cell: Cell, give_up: float, frozen: float, start: Start) -> None:
     """Run one cell and fill in what was seen."""
     members = [f"p{index}" for index in range(SHAPES[cell.shape])]
     victim = members[-1] if cell.shape == "hub" else members[len(members) // 2]
@@ -96,43 +118,53 @@ async def play(cell: Cell, give_up: float, frozen: float) -> None:
         "rejoin": True,
     }
     faults = {"seed": 1, "delay": (0.0005, 0.002)}
-    async with Cluster(members, WORKER, faults, **settings) as cluster:
+    cluster = Cluster(members, WORKER, faults, **settings)
+    try:
+        await cluster.__aenter__()
+    finally:
+        start.ready()
+    try:
+        await start.wait()
         for name in members:
             cluster.tell(name, "go")
         await asyncio.sleep(WARM_UP + BEFORE)
         struck = time.time()
-        await _strike(cluster, cell.fault, victim, frozen)
+        await _strike(cluster, cell, victim, frozen)
         await asyncio.sleep(max(0.0, struck + give_up + frozen + 4.0 - time.time()))
         ended = time.time()
         answers = [await cluster.ask(name, "counts") for name in living]
+    finally:
+        await cluster.__aexit__()
     rates = _rates(answers, living, struck - BEFORE, ended)
     _judge(cell, rates, struck, ended)
     about = {text for answer in answers for at, text in answer["told"] if at >= struck}
     cell.told = sorted(text.split()[0] for text in about if text.endswith(f" {victim}"))
 
 
-async def _strike(cluster: Cluster, fault: str, victim: str, frozen: float) -> None:
-    process = cluster.processes[victim]
+async def _strike(cluster: Cluster, cell: Cell, victim: str, frozen: float) -> None:
+    process, fault = cluster.processes[victim], cell.fault
     if fault in ("killed", "restarted"):
         process.kill()
         await process.wait()
-        if fault == "restarted":
-            await asyncio.sleep(1.0)
-            await cluster.start(victim)
-            cluster.tell(victim, "go")
     elif fault == "left":
         cluster.tell(victim, "stop")
+        return
     elif fault == "frozen":
         process.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(frozen)
-        process.send_signal(signal.SIGCONT)
     elif fault == "partitioned":
         cluster.proxy.partition([victim])
-        await asyncio.sleep(frozen)
-        cluster.proxy.partition(())
     else:
         cluster.tell(victim, "deaf")
+    if cell.shape == "hub":
+        cluster.tell(cluster.names[0], f"write {victim}")
+    if fault == "restarted":
+        await asyncio.sleep(1.0)
+        await cluster.start(victim)
+        cluster.tell(victim, "go")
+    elif fault != "killed":
         await asyncio.sleep(frozen)
+        process.send_signal(signal.SIGCONT)
+        cluster.proxy.partition(())
         cluster.tell(victim, "hear")
 
 
@@ -196,18 +228,19 @@ HEAD = (
 
 async def run_all(cells: Sequence[Cell], give_up: float, frozen: float, jobs: int) -> None:
     """Run cells, a few at a time, and print each row as it is known."""
-    places = asyncio.Semaphore(jobs)
 
-    async def one(cell: Cell) -> None:
-        async with places:
-            try:
-                await play(cell, give_up, frozen)
-            except (RuntimeError, TimeoutError, OSError) as error:
-                cell.problem = f"{type(error).__name__}: {error}"
-            print(row(cell, give_up), flush=True)
+    async def one(cell: Cell, start: Start) -> None:
+        try:
+            await play(cell, give_up, frozen, start)
+        except (RuntimeError, TimeoutError, OSError) as error:
+            cell.problem = f"{type(error).__name__}: {error}"
 
     print(HEAD)
-    await asyncio.gather(*map(one, cells))
+    for k in range(0, len(cells), jobs):
+        batch = cells[k : k + jobs]
+        start = Start(len(batch))
+        await asyncio.gather(*[one(cell, start) for cell in batch])
+        print("\n".join(row(cell, give_up) for cell in batch), flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -217,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--fault", action="append", choices=FAULTS)
     parser.add_argument("--give-up", type=float, default=3.0, help="seconds (default: 3)")
     parser.add_argument("--frozen", type=float, default=10.0, help="length of faults that end")
-    parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
+    parser.add_argument("--jobs", type=int, default=1, help="cells at a time (default: 1)")
     parser.add_argument("--out", type=Path, help="write the page here as well")
     options = parser.parse_args(arguments)
     chosen = product(

@@ -53,6 +53,8 @@ class TrafficWorker(Puppet):
     async def obey(self, command: str, words: Sequence[str]) -> None:
         if command == "go":
             self.tasks.append(asyncio.create_task(self.talk()))
+        elif command == "write":
+            self.tasks.append(asyncio.create_task(self.write(words[0])))
         elif command == "deaf":  # the application stops reading, the node goes on
             self.reading.clear()
         elif command == "hear":

@@ -146,7 +146,7 @@ class Driver(BaseNode[Receipt]):
             if recorder.failure is not None:
                 self._recorder = None
                 self._publish(TraceFailed(recorder.failure))
-        if self._rejoins and self._transport.me.superseded and not self._closing:
+        if self._must_rejoin and not self._closing:
             self._rejoin()
 
     def _dispatch(self, transport: Transport[Receipt]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..transport import (
     MessageBlocked,
     NameInUse,
+    NodeCutOff,
     NodeRejoined,
     NodeRenumbered,
     NodeSuperseded,
@@ -49,6 +50,7 @@ __all__ = [
     "MessageBlocked",
     "NameInUse",
     "Node",
+    "NodeCutOff",
     "NodeError",
     "NodeRejoined",
     "NodeRenumbered",

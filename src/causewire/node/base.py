@@ -217,6 +217,12 @@ class BaseNode(Generic[R]):
             self._transport.add_peer(name, peer.address, now)
         old.abort()
 
+    @property
+    def _must_rejoin(self) -> bool:
+        """Whether to continue as a new incarnation without being asked."""
+        me = self._transport.me
+        return me.cut_off or (self._rejoins and me.superseded > 0)
+
     def _check_superseded(self) -> None:
         if self._transport.me.superseded:
             raise Superseded(self.name, self._transport.me.superseded)

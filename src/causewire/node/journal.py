@@ -15,6 +15,7 @@ import logging
 from ..transport import (
     MessageBlocked,
     NameInUse,
+    NodeCutOff,
     NodeRejoined,
     NodeRenumbered,
     NodeSuperseded,
@@ -70,6 +71,11 @@ def log_event(me: str, event: PeerEvent) -> None:
             )
         case TraceFailed(reason):
             _trace.error("%s: the trace ends here: %s", me, reason)
+        case NodeCutOff(name, seconds):
+            _node.error(
+                "%s has heard none of its peers for %.1f s, and starts over: is it cut off?",
+                *(name, seconds),
+            )
         case NodeSuperseded(name, incarnation):
             _node.error("%s was superseded by incarnation %d", name, incarnation)
         case NodeRejoined(name, incarnation):

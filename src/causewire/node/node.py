@@ -390,7 +390,7 @@ class Node(BaseNode[Receipt]):
             if recorder.failure is not None:
                 self._recorder = None
                 self._publish(TraceFailed(recorder.failure))
-        if self._rejoins and self._transport.me.superseded and self._bridge is not None:
+        if self._must_rejoin and self._bridge is not None:
             self._rejoin(self._bridge)
 
     def _dispatch(self, transport: Transport[Receipt]) -> None:

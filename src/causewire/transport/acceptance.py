@@ -16,9 +16,10 @@ from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
 from .errors import PeerGone, Superseded, UnknownPeer
+from .identity import Identity
 from .ledger import COST, Ledger
 from .observer import Observer
-from .peers import Identity, Peers
+from .peers import Peers
 from .session import Session
 from .stats import Stats
 

@@ -21,6 +21,7 @@ __all__ = [
     "Event",
     "MessageBlocked",
     "NameInUse",
+    "NodeCutOff",
     "NodeRejoined",
     "NodeRenumbered",
     "NodeSuperseded",
@@ -122,6 +123,17 @@ class NodeSuperseded(NamedTuple):
     incarnation: int
 
 
+class NodeCutOff(NamedTuple):
+    """None of several peers answers: this process is probably cut off, and starts over.
+
+    It gives all of them up, and tells nobody that they are gone, since they probably live.
+    `seconds` is how long the first of them has not answered.
+    """
+
+    name: str
+    seconds: float
+
+
 class NodeRejoined(NamedTuple):
     """This process continues as a new incarnation; its earlier receipts have failed."""
 
@@ -172,6 +184,7 @@ PeerEvent: TypeAlias = (
     | PeerForgotten
     | MessageBlocked
     | NameInUse
+    | NodeCutOff
     | NodeRejoined
     | NodeRenumbered
     | NodeSuperseded

@@ -9,8 +9,9 @@ from .carrier import Carrier
 from .config import TransportConfig
 from .events import Address, Event, PeerRefused
 from .heads import GREETING, Greeting, greeting_head, read_greeting_head
+from .identity import Identity, Peer
 from .noise import HandshakeError
-from .peers import Identity, Peer, Peers
+from .peers import Peers
 from .seal import Exchange, Sealer
 from .stats import DropReason, Stats
 from .suspects import Suspects

@@ -40,6 +40,7 @@ from .events import (
     Confirmed,
     Event,
     NameInUse,
+    NodeCutOff,
     NodeRenumbered,
     NodeSuperseded,
     PeerForgotten,
@@ -50,9 +51,9 @@ from .events import (
     Room,
 )
 from .heads import Greeting
+from .identity import Identity, Peer, check_name
 from .ledger import Ledger
 from .names import PeerName
-from .seal import Exchange
 from .session import Session
 from .stats import DropReason, Stats
 from .timers import Timers
@@ -61,81 +62,7 @@ from .varint import MalformedError
 PLAUSIBLE = 86_400_000
 """How many milliseconds a number may be ahead of what this process would choose itself."""
 
-__all__ = ["Identity", "Peer", "Peers", "check_name"]
-
-
-def check_name(name: object) -> str:
-    """Return the name of a process if it can travel.
-
-    Raises:
-        ValueError: It is not printable text of 1 to 255 bytes.
-    """
-    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode()) < 256:
-        raise ValueError(f"a process name must be printable text, up to 255 bytes, not {name!r}")
-    return name
-
-
-class Identity:
-    """Who this process is, as it says in its greetings."""
-
-    __slots__ = ("incarnation", "life", "name", "protocol", "superseded")
-
-    def __init__(self, name: str, incarnation: int, protocol: str, life: int) -> None:
-        if not 0 < incarnation < 1 << 63:
-            raise ValueError("an incarnation must be a number of up to 63 bits, from 1")
-        self.name = check_name(name)
-        self.incarnation = incarnation
-        self.protocol = protocol
-        self.life = life
-        self.superseded = 0
-        """If peers ignore this incarnation: the lowest one that they accept."""
-
-
-class Peer:
-    """Another process, whichever incarnation of it is alive."""
-
-    __slots__ = (
-        "address",
-        "aliases",
-        "armed",
-        "exchange",
-        "gone",
-        "gone_at",
-        "greet_at",
-        "greet_pause",
-        "home",
-        "left",
-        "lives",
-        "name",
-        "refused",
-        "session",
-        "wanted",
-    )
-
-    def __init__(self, name: str, address: Address) -> None:
-        self.name = name
-        self.address = address
-        self.home: Address | None = None
-        """The address that the driver gave; it is tried again if the peer is silent."""
-        self.wanted = False
-        """Whether to look for it even if there is no message for it."""
-        self.session: Session | None = None
-        self.lives = 0
-        """Sessions made, each with another incarnation."""
-        self.aliases: list[str] = []
-        """What the protocol called the incarnations that are over."""
-        self.gone = False
-        """Whether its last incarnation left or was given up, and no other was met since."""
-        self.left = False
-        """Whether it left properly."""
-        self.gone_at = 0.0
-        self.refused = False
-        self.exchange: Exchange | None = None
-        """The agreement on the keys of the next session."""
-        self.greet_at: float | None = None
-        self.greet_pause = 0.0
-        self.armed: float | None = None
-        """When its timer fires."""
+__all__ = ["Peers"]
 
 
 class Peers:
@@ -331,6 +258,19 @@ class Peers:
             if peer.greet_at is not None:
                 self.greet_soon(peer, now)
 
+    def cut_off(self, seconds: float, now: float) -> None:
+        """Give everybody up and end this incarnation, as nobody has answered for long.
+
+        The others are probably alive and hear each other. To announce that they are gone
+        would make them come back as new incarnations; it is enough that this process does.
+        """
+        me = self._me
+        me.superseded = me.incarnation + 1
+        me.cut_off = True
+        for session in list(self.live.values()):
+            self.end(session, 0, now, PeerForgotten)
+        self._emit(NodeCutOff(me.name, seconds))
+
     def _believable(self, incarnation: int, now: float) -> bool:
         """Return whether some process can really have used a number by now."""
         if self._first is None:
@@ -394,8 +334,11 @@ class Peers:
                 other.obituaries_due = True
                 self.active[other] = None
 
-    def obituary(self, name: str, floor: int, informant: str, now: float) -> None:
+    def obituary(self, name: str, floor: int, informant: str, now: float) -> Session | None:
         """Act on an obituary: all incarnations of a process below `floor` are gone.
+
+        Returns the session that ended, if one did: its peer may be alive after all, and the
+        caller tells it.
 
         Raises:
             MalformedError: The name or the number is impossible.
@@ -404,24 +347,26 @@ class Peers:
             raise MalformedError("an impossible incarnation or name")
         if name == self._me.name:
             self.superseded(floor, False, informant, now)
-            return
+            return None
         if floor <= self.floors.get(name, 0):
-            return
+            return None
         session = self.live.get(name)
         known = session.incarnation if session is not None else 0
         if floor > known + 1 and not self._believable(floor, now):
             self._stats.drop(DropReason.IMPLAUSIBLE_OBITUARY)
-            return
+            return None
         if name not in self.floors and len(self.floors) >= self._config.peers:
             self._stats.drop(DropReason.TOO_MANY_PEERS)
-            return
+            return None
         if session is None or not 0 < known < floor:
             self._announce(name, floor)
-        elif floor == known + 1:
+            return None
+        if floor == known + 1:
             self.known[name].gone = True
             self.end(session, floor, now, PeerForgotten)
         else:
             self.end(session, floor, now, PeerRestarted)
+        return session
 
     def left(self, session: Session, now: float) -> None:
         """End the session of a peer that has closed down."""
@@ -433,10 +378,10 @@ class Peers:
         if len(self.departed) > self._config.peers:
             del self.departed[next(iter(self.departed))]
 
-    def forget(self, name: str, now: float) -> Address | None:
+    def forget(self, name: str, now: float) -> Session | None:
         """Give a process up: treat its living incarnation as dead.
 
-        Returns its address if it was reached, so that it can be informed.
+        Returns its session if it was reached, so that it can be informed.
         """
         peer = self.known[name]
         session = peer.session
@@ -445,7 +390,7 @@ class Peers:
             return None
         floor = session.incarnation + 1 if session.established else 0
         self.end(session, floor, now, PeerForgotten)
-        return session.address if floor else None
+        return session if floor else None
 
     def abort(self) -> None:
         """End all sessions without telling anybody."""

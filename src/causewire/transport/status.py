@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from .arrivals import Arrivals
 from .events import Address
+from .identity import Peer
 from .ledger import Ledger
-from .peers import Peer, Peers
+from .peers import Peers
 from .stats import Stats
 
 __all__ = ["PeerStatus", "Status", "status_of"]

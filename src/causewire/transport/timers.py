@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .peers import Peer
+    from .identity import Peer
 
 __all__ = ["Timers"]
 

@@ -44,11 +44,12 @@ from .events import Address, Confirmed, Event, InOrder, MessageBlocked, PeerUp, 
 from .frames import Contents, read
 from .greeter import Greeter
 from .heads import HEAD, SESSION
+from .identity import Identity
 from .ledger import Ledger
 from .link import carrier_for
 from .observer import Observer
 from .paths import Paths
-from .peers import Identity, Peers
+from .peers import Peers
 from .policy import GiveUpAfter, policy
 from .seal import sealer
 from .session import Session
@@ -349,7 +350,9 @@ class Transport(Generic[A]):
         """Do what a datagram says."""
         if contents.obituaries:
             for name, incarnation in contents.obituaries:
-                self._peers.obituary(name, incarnation, session.name, now)
+                ended = self._peers.obituary(name, incarnation, session.name, now)
+                if ended is not None:
+                    self._upkeep.tell_forgotten(ended)
             if session.over:
                 return
         observer = self._observer

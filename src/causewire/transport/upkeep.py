@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import nlargest
 
 from .config import TransportConfig
 from .events import Address, Event, PeerSilent
 from .greeter import Greeter
+from .identity import Identity, Peer
 from .outbound import messages_in
-from .peers import Identity, Peer, Peers
+from .peers import Peers
 from .recovery import Sent
 from .session import Session
 from .stats import Stats
@@ -17,6 +19,9 @@ __all__ = ["Upkeep"]
 
 DEAF = 0.5
 """A timer that fires this many seconds late shows that the process did not run meanwhile."""
+
+WITNESSES = 3
+"""How many other peers are pinged when one does not answer."""
 
 GREET_RARELY = 15.0
 """The longest pause between greetings to a peer that refused this process, or is gone."""
@@ -133,11 +138,16 @@ class Upkeep:
             if expiries or session.received.largest < 0:
                 # The peer may have missed our answer, or may have been restarted.
                 self._greet(peer, session.incarnation, session.address)
+            if expiries:
+                self._ask_others(session)
         owes = session.owes
         if owes is not None:
             patience = self._give_up_after(peer.name)
             if patience is not None and now >= owes + patience:
-                self.forget(peer.name, now)
+                if self._cut_off(session, owes, now):
+                    self._peers.cut_off(now - owes, now)
+                else:
+                    self.forget(peer.name, now)
                 return
             if not session.silent and now >= self._silent_at(session, owes):
                 session.silent = True
@@ -147,6 +157,34 @@ class Upkeep:
             if not recovery.sent:
                 session.ping_due = True
                 self._peers.active[session] = None
+
+    def _others(self, session: Session) -> list[Session]:
+        """Return the established sessions but one."""
+        return [one for one in self._peers.live.values() if one.established and one is not session]
+
+    def _ask_others(self, session: Session) -> None:
+        """Ping a few others, as one peer does not answer: is this process cut off?"""
+        owes, others = session.owes, self._others(session)
+        if owes is None or any(one.heard_at > owes for one in others):
+            return
+        for one in nlargest(WITNESSES, others, key=lambda one: one.heard_at):
+            if not one.recovery.sent:
+                one.ping_due = True
+                self._peers.active[one] = None
+
+    def _cut_off(self, session: Session, owes: float, now: float) -> bool:
+        """Return whether nobody has answered since `owes`, although others were asked too.
+
+        With one peer only, nothing can be concluded, and the peer is given up. The same is
+        true if there is a peer that must never be given up.
+        """
+        others = self._others(session)
+        asked = [one.owes for one in others if one.owes is not None]
+        return (
+            bool(asked)
+            and min(asked) <= (owes + now) / 2
+            and not any(one.heard_at > owes or self._policy(one.name) is None for one in others)
+        )
 
     def _greet(self, peer: Peer, answers: int, address: Address) -> None:
         """Greet a peer where it was last, and where the driver said that it is."""
@@ -178,10 +216,16 @@ class Upkeep:
 
     def forget(self, name: str, now: float) -> None:
         """Give a peer up, and tell it so in case it is alive."""
-        address = self._peers.forget(name, now)
-        if address is not None:
-            peer = self._peers.known[name]
-            self._greeter.greet(peer, self._peers.floors[name], True, address)
+        session = self._peers.forget(name, now)
+        if session is not None:
+            self.tell_forgotten(session)
+
+    def tell_forgotten(self, session: Session) -> None:
+        """Tell the peer of a session that ended that its incarnation is given up."""
+        name = session.name
+        self._greeter.greet(
+            self._peers.known[name], self._peers.floors[name], True, session.address
+        )
 
     def repair(self, session: Session, lost: list[Sent]) -> None:
         """Have the contents of lost datagrams sent again."""

@@ -20,6 +20,7 @@ from ...transport import (
     Address,
     Confirmed,
     Delivered,
+    NodeCutOff,
     NodeSuperseded,
     PeerGone,
     Room,
@@ -153,7 +154,7 @@ class Wire:
         while (event := transport.next_event()) is not None:
             if not isinstance(event, Delivered | Confirmed | Room):
                 host.events.append(event)
-                if isinstance(event, NodeSuperseded):
+                if isinstance(event, NodeSuperseded | NodeCutOff):
                     self.at(self.now, lambda: self._superseded(host))
         due = transport.next_timer()
         if due is not None and (host.timer_at is None or due < host.timer_at):
