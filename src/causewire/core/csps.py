@@ -363,6 +363,8 @@ class Csps(HybridEndpoint[HybridPeer]):
         return super()._leaving()
 
     def take_runs(self) -> list[tuple[str, MessageRun]]:
+        if not self._out:
+            return []
         self._enter()
         self._entered, self._per = 0, -1
         return super().take_runs()

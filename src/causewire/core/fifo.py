@@ -217,8 +217,11 @@ class FifoEndpoint(Endpoint, Generic[P]):
             return
         peer = self._peers.get(source) or self._stranger(source)
         if pid == peer.delivered and not peer.early and self.on_delivery is None:
-            triples = zip(repeat(source), mids, payloads)
-            self._deliveries += map(_new, repeat(Delivery), triples)
+            if len(mids) == 1:
+                self._deliveries.append(_new(Delivery, (source, mids[0], payloads[0])))
+            else:
+                triples = zip(repeat(source), mids, payloads)
+                self._deliveries += map(_new, repeat(Delivery), triples)
             self._accept_run(source, peer, mids, per)
             peer.delivered = self._acks[source] = mids[-1]
         else:
@@ -354,6 +357,8 @@ class FifoEndpoint(Endpoint, Generic[P]):
         is lost itself, and takes acks and permits with `take_acks` and `take_permits`.
         """
         runs: list[tuple[str, MessageRun]] = []
+        if not self._out:
+            return runs
         for peer in dict.fromkeys(self._out):
             mids, payloads, start = peer.mids, peer.payloads, peer.taken
             peer.taken = end = self._left(peer)

@@ -264,12 +264,19 @@ class Node(BaseNode[Receipt]):
         """
         messages = self._messages
         if not messages:
-            async with asyncio.timeout(timeout):
-                while not messages:
-                    if self._bridge is None:
-                        raise Closed(f"{self.name} is not running")
-                    await self._more(self._bridge)
+            if timeout is None:
+                await self._first_message()
+            else:
+                async with asyncio.timeout(timeout):
+                    await self._first_message()
         return messages.popleft()
+
+    async def _first_message(self) -> None:
+        """Wait until there is a message."""
+        while not self._messages:
+            if self._bridge is None:
+                raise Closed(f"{self.name} is not running")
+            await self._more(self._bridge)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Yield messages until the node is closed."""

@@ -29,6 +29,8 @@ class Carrier(ABC):
     """Whether messages have a flag for permits."""
     forgets: bool
     """Whether it continues without a peer that is gone, and with its next incarnation."""
+    releases_at_once: bool = False
+    """Whether one call of `take_runs` returns all messages that may leave."""
     ticks: bool = False
     """Whether `tick` has to be called from time to time."""
     send: Callable[[str | Collection[str], Any], int]
@@ -109,6 +111,7 @@ class Native(Carrier):
     """A protocol that the transport carries itself, without a link (see `is_native`)."""
 
     forgets = True
+    releases_at_once = True
 
     def __init__(self, protocol: Protocol, me: str) -> None:
         endpoint = create(protocol, me)

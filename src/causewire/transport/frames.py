@@ -45,6 +45,7 @@ __all__ = [
     "put_piece",
     "put_response",
     "put_run",
+    "put_single",
     "read",
 ]
 
@@ -101,49 +102,34 @@ class Piece(NamedTuple):
 
 
 class Contents:
-    """All that one datagram says."""
+    """All that one datagram says; an attribute that it does not mention has its default."""
 
-    __slots__ = (
-        "acked",
-        "because",
-        "bye",
-        "challenge",
-        "clock",
-        "delivered",
-        "eliciting",
-        "obituaries",
-        "permit",
-        "pieces",
-        "response",
-        "runs",
-        "why",
-    )
-
-    def __init__(self) -> None:
-        self.acked: list[tuple[int, int]] | None = None
-        """Ranges of datagrams that arrived, the highest first."""
-        self.delivered = 0
-        """Your messages up to this one have been delivered (an ack of the protocol)."""
-        self.permit = 0
-        """My messages up to this one are permitted."""
-        self.clock = 0
-        """The sender's Lamport time, if it writes a trace."""
-        self.obituaries: list[tuple[str, int]] = []
-        """Processes of which all incarnations below a number are gone."""
-        self.why = False
-        """The sender misses permits, and asks which processes they wait for."""
-        self.because: list[str] | None = None
-        """The answer to that."""
-        self.bye = False
-        """The sender closes down."""
-        self.challenge = b""
-        """Bytes to be sent back to where they came from."""
-        self.response = b""
-        """The answer to that."""
-        self.runs: list[MessageRun] = []
-        self.pieces: list[Piece] = []
-        self.eliciting = False
-        """Whether the arrival of this datagram is to be acknowledged."""
+    acked: list[tuple[int, int]] | None = None
+    """Ranges of datagrams that arrived, the highest first."""
+    delivered: int = 0
+    """Your messages up to this one have been delivered (an ack of the protocol)."""
+    permit: int = 0
+    """My messages up to this one are permitted."""
+    runs: list[MessageRun]
+    pieces: list[Piece]
+    eliciting: bool = False
+    """Whether the arrival of this datagram is to be acknowledged."""
+    rare: bool = False
+    """Whether any of the following is set."""
+    clock: int = 0
+    """The sender's Lamport time, if it writes a trace."""
+    obituaries: list[tuple[str, int]] = []
+    """Processes of which all incarnations below a number are gone."""
+    why: bool = False
+    """The sender misses permits, and asks which processes they wait for."""
+    because: list[str] | None = None
+    """The answer to that."""
+    bye: bool = False
+    """The sender closes down."""
+    challenge: bytes = b""
+    """Bytes to be sent back to where they came from."""
+    response: bytes = b""
+    """The answer to that."""
 
 
 def most_messages(size: int) -> int:
@@ -171,6 +157,8 @@ def put_ack(ranges: Sequence[Sequence[int]], space: int = ACK_MOST) -> bytes:
     """Return an ACK of ascending ranges of datagrams; the oldest are left out if need be."""
     low, high = ranges[-1]
     head = b"\x01" + put(high) + put(high - low)
+    if len(ranges) == 1:
+        return head + b"\0"
     rest: list[bytes] = []
     size = len(head) + 1
     most = min(space, ACK_MOST)
@@ -227,6 +215,12 @@ def put_because(names: Iterable[str], space: int) -> bytes:
     return b"\x08" + put(len(texts)) + b"".join(texts)
 
 
+def put_single(mid: int, pid: int, payload: bytes, per: bool) -> bytes:
+    """Return a MESSAGES frame with one message, whose payload is not empty."""
+    kind = b"\x17\x01" if per else b"\x16\x01"
+    return b"".join((kind, put(mid), put(mid - pid - 1), put(len(payload)), payload))
+
+
 def put_run(run: MessageRun, lengths: Sequence[int]) -> bytes:
     """Return a MESSAGES frame; `lengths` are those of the payloads."""
     mids, pid, payloads, per, _ = run
@@ -275,28 +269,31 @@ def read(data: bytes) -> Contents:
         MalformedError: Some frame is not well formed.
     """
     contents = Contents()
+    runs = contents.runs = []
+    pieces = contents.pieces = []
     at, end = 0, len(data)
     left = most_messages(end)
     while at < end:
         kind = data[at]
         at += 1
-        if kind & 0xF8 == _MESSAGES:
-            run, at = _read_run(data, at, kind, left)
-            left -= len(run[0])
-            contents.runs.append(run)
-        elif kind == _DELIVERED:
-            contents.delivered, at = _read_mid(data, at)
-        elif kind == _PERMIT:
-            contents.permit, at = _read_mid(data, at)
-        elif kind == _ACK:
+        if kind == _ACK:
             contents.acked, at = _read_ack(data, at)
             continue
+        contents.eliciting = True
+        if kind == _DELIVERED:
+            contents.delivered, at = _read_mid(data, at)
+        elif kind & 0xF8 == _MESSAGES:
+            run, at = _read_run(data, at, kind, left)
+            left -= len(run[0])
+            runs.append(run)
+        elif kind == _PERMIT:
+            contents.permit, at = _read_mid(data, at)
         elif kind & 0xFE == _PIECE:
             piece, at = _read_piece(data, at, kind)
-            contents.pieces.append(piece)
+            pieces.append(piece)
         else:
+            contents.rare = True
             at = _read_rare(data, at, kind, contents)
-        contents.eliciting = True
     return contents
 
 
@@ -307,6 +304,8 @@ def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
         name, at = get_text(data, at)
         if at + 8 > len(data):
             raise MalformedError("cut short")
+        if not contents.obituaries:
+            contents.obituaries = []
         contents.obituaries.append((name, int.from_bytes(data[at : at + 8], "big")))
         at += 8
     elif kind == FrameType.CLOCK:
@@ -351,9 +350,11 @@ def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
     high, at = get(data, at)
     size, at = get(data, at)
     more, at = get(data, at)
+    low = high - size
+    if not more and low >= 0:
+        return [(low, high)], at
     if more > ACK_MOST // 2:
         raise MalformedError("more ranges than an ACK may have")
-    low = high - size
     ranges = [(low, high)]
     for _ in range(more):
         gap, at = get(data, at)
@@ -378,9 +379,11 @@ def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:
 
 def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, int]:
     count, at = get(data, at)
-    mid, pid, at = _read_chain(data, at)
-    if not 0 < count <= left:
-        raise MalformedError("no messages, or too many")
+    mid, at = get(data, at)
+    back, at = get(data, at)
+    pid = mid - back - 1
+    if pid < 0 or not 0 < count <= left:
+        raise MalformedError("no messages, or too many, or not numbered from 1")
     mids: Sequence[int]
     if kind & NEXT:
         mids = range(mid, mid + count)
@@ -389,15 +392,15 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, i
         if 0 in steps:
             raise MalformedError("two messages with one number")
         mids = tuple(accumulate(steps, initial=mid))
+    payloads: Sequence[bytes]
     if mids[-1] > LARGEST:
         raise MalformedError("a message number that is too large")
-    payloads: Sequence[bytes]
     if kind & EVEN:
         length, start = get(data, at)
         end = start + length * count
         if end > len(data) or not length:
             raise MalformedError("cut short")
-        payloads = _cut_evenly(data, start, count, length)
+        payloads = [data[start:end]] if count == 1 else _cut_evenly(data, start, count, length)
     else:
         lengths, start = _read_array(data, at, count)
         ends = list(accumulate(lengths, initial=start))

@@ -19,7 +19,15 @@ from typing import Any, TypeAlias
 
 from ..core.run import MessageRun
 from .budget import Budget
-from .frames import PIECE_HEAD, RUN_HEAD, Piece, most_messages, put_piece, put_run
+from .frames import (
+    PIECE_HEAD,
+    RUN_HEAD,
+    Piece,
+    most_messages,
+    put_piece,
+    put_run,
+    put_single,
+)
 
 __all__ = ["Item", "Outbound", "messages_in"]
 
@@ -98,6 +106,11 @@ class Outbound:
         """Drop messages up to `mid`; return how many there were, and their bytes."""
         self.acked = mid
         flying = self._flying
+        if len(flying) == 1 and flying[0].mids[-1] == mid:
+            messages, size = self._flying_messages, self._flying_bytes
+            flying.clear()
+            self._flying_messages = self._flying_bytes = 0
+            return messages, size
         messages = size = 0
         while flying and flying[0].mids[0] <= mid:
             run = flying.popleft()
@@ -121,6 +134,33 @@ class Outbound:
         self._flying.clear()
 
     # -- filling a datagram ---------------------------------------------------
+
+    def take_single(self, most: int) -> tuple[bytes, MessageRun] | None:
+        """Return the frame of the only message that has to be sent, and its run.
+
+        This is the short way for a message that leaves alone. Returns None, and changes
+        nothing, if there is any other number of messages, or if its length is 0 or above
+        `most`, or if the peer's window is full.
+        """
+        queue = self._queue
+        if self._resend or len(queue) != 1 or len(queue[0].mids) != 1:
+            return None
+        (mid,), pid, payloads, per, _ = queue[0]
+        payload = payloads[0]
+        size = len(payload)
+        if (
+            not 0 < size <= most
+            or self._flying_messages >= self.peer_messages
+            or self._flying_bytes >= self.peer_bytes
+        ):
+            return None
+        run = MessageRun((mid,), pid, (payload,), per, size)
+        queue.clear()
+        self._flying.append(run)
+        self._flying_messages += 1
+        self._flying_bytes += size
+        self.departed = mid
+        return put_single(mid, pid, payload, per), run
 
     def fill(self, budget: Budget, full: int, items: list[Item], part: int = 0) -> bool:
         """Put as much into a datagram as fits, and return whether that is anything.

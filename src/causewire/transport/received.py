@@ -17,30 +17,27 @@ MOST = 32
 class Received:
     """The numbers of the datagrams that arrived, in ascending ranges."""
 
-    __slots__ = ("_floor", "ranges")
+    __slots__ = ("_floor", "largest", "ranges")
 
     def __init__(self) -> None:
         self.ranges: list[list[int]] = []
-        self._floor = 0
-
-    @property
-    def largest(self) -> int:
+        self.largest = -1
         """The highest number that arrived, or -1."""
-        return self.ranges[-1][1] if self.ranges else -1
+        self._floor = 0
 
     def __contains__(self, number: int) -> bool:
         """Return whether a datagram counts as a duplicate."""
-        ranges = self.ranges
-        if not ranges or number > ranges[-1][1]:
-            return number < self._floor
-        return number < self._floor or any(low <= number <= high for low, high in ranges)
+        if number > self.largest:
+            return False
+        return number < self._floor or any(low <= number <= high for low, high in self.ranges)
 
     def add(self, number: int) -> None:
         """Record the arrival of a datagram that does not count as a duplicate."""
         ranges = self.ranges
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
+        if ranges and number == self.largest + 1:
+            ranges[-1][1] = self.largest = number
             return
+        self.largest = max(self.largest, number)
         k = len(ranges)
         while k and ranges[k - 1][0] > number:
             k -= 1

@@ -26,7 +26,7 @@ found in constant time, however many items were deleted before it; a `dict` is n
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .varint import MalformedError
@@ -121,19 +121,18 @@ class CongestionWindow:
 class Sent:
     """A datagram in flight, and what has to be sent again if it is lost."""
 
-    __slots__ = ("bye", "control", "eliciting", "items", "obituaries", "size", "time")
+    bye: bool = False
+    eliciting: bool = False
+    """Whether it asks for an ack; only then it counts as in flight."""
+    obituaries: Sequence[tuple[str, int]] = ()
 
-    def __init__(self, time: float) -> None:
+    def __init__(self, time: float, size: int = 0, control: bool = False) -> None:
         self.time = time
-        self.size = 0
-        self.eliciting = False
-        """Whether it asks for an ack; only then it counts as in flight."""
+        self.size = size
+        self.control = control
+        """Whether it had an ack or a permit of the protocol, or a question."""
         self.items: list[Any] = []
         """Messages and parts of messages in it."""
-        self.bye = False
-        self.control = False
-        """Whether it had an ack or a permit of the protocol, or a question."""
-        self.obituaries: tuple[tuple[str, int], ...] = ()
 
 
 class Recovery:
@@ -196,8 +195,8 @@ class Recovery:
         Raises:
             MalformedError: The ack is about a datagram that was never sent.
         """
-        arrived: list[Sent] = []
         sent, window = self.sent, self.window
+        arrived: list[Sent] = []
         in_use = 2 * self.in_flight >= window.size
         largest = self._largest
         for low, high in ranges:
@@ -260,6 +259,11 @@ class Recovery:
         if len(self._condemned) > 64:
             del self._condemned[next(iter(self._condemned))]
         lost.append(one)
+
+    @property
+    def suspects(self) -> bool:
+        """Whether datagrams will soon count as lost, before the retransmission timeout."""
+        return self._loss_at is not None
 
     @property
     def deadline(self) -> float | None:

@@ -30,7 +30,7 @@ to the protocol, and so acknowledged, when the application's queue has room.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic
 
 from ..core.endpoint import Delivery, LocalProtocolError, RemoteProtocolError
@@ -302,7 +302,8 @@ class Transport(Generic[A]):
         if session is None:
             self._departed_datagram(tag, number, data, address)
             return
-        if number in session.received:
+        received = session.received
+        if number <= received.largest and number in received:
             self.stats.drop(DropReason.DUPLICATE)
             return
         opened = session.open(number, data)
@@ -311,16 +312,18 @@ class Transport(Generic[A]):
             return
         contents = read(opened)
         messages = contents.runs or contents.pieces
-        if messages and not self._arrivals.acceptable(session, contents):
+        arrivals = self._arrivals
+        if messages and arrivals.waiting_bytes and not arrivals.acceptable(session, contents):
             self.stats.drop(DropReason.NO_ROOM)
             return
-        if contents.challenge:
-            self._paths.challenged(session, contents.challenge, address)
-        if contents.response:
-            self._paths.answered(session, contents.response, address)
-        if address != session.address and number > session.received.largest:
+        if contents.rare:
+            if contents.challenge:
+                self._paths.challenged(session, contents.challenge, address)
+            if contents.response:
+                self._paths.answered(session, contents.response, address)
+        if address != session.address and number > received.largest:
             self._paths.seen(session, address, now)
-        session.received.add(number)
+        received.add(number)
         session.heard_at = now
         if session.silent:
             session.silent = False
@@ -333,8 +336,8 @@ class Transport(Generic[A]):
         except RemoteProtocolError:
             self.stats.drop(DropReason.PROTOCOL_VIOLATION)
         session.owes = now if session.recovery.sent else None
-        if messages:
-            self._arrivals.admit()
+        if messages and arrivals.stalled:
+            arrivals.admit()
 
     def _departed_datagram(self, tag: bytes, number: int, data: bytes, address: Address) -> None:
         """Acknowledge again what a peer sends that has left, since it repeats its goodbye."""
@@ -348,16 +351,16 @@ class Transport(Generic[A]):
 
     def _apply(self, session: Session, contents: Contents, now: float) -> None:
         """Do what a datagram says."""
-        if contents.obituaries:
+        if contents.rare:
             for name, incarnation in contents.obituaries:
                 ended = self._peers.obituary(name, incarnation, session.name, now)
                 if ended is not None:
                     self._upkeep.tell_forgotten(ended)
             if session.over:
                 return
-        observer = self._observer
-        if contents.clock and observer is not None and contents.clock < LARGEST >> 1:
-            observer.clock = max(observer.clock, contents.clock)
+            observer = self._observer
+            if contents.clock and observer is not None and contents.clock < LARGEST >> 1:
+                observer.clock = max(observer.clock, contents.clock)
         if contents.acked is not None:
             arrived, lost = session.recovery.acknowledged(contents.acked, now)
             session.arrived(arrived)
@@ -368,8 +371,11 @@ class Transport(Generic[A]):
         if contents.permit > session.permitted:
             self._carrier.permitted(session.alias, contents.permit)
             session.permitted = contents.permit
-        if contents.runs or contents.pieces:
+        runs, pieces = contents.runs, contents.pieces
+        if pieces or len(runs) > 1 or (runs and not self._arrivals.pass_on(session, runs[0])):
             self._arrivals.take_in(session, contents)
+        if not contents.rare:
+            return
         if contents.why:
             session.answer = culprits(self._live.values(), session, now)
         if contents.because is not None:
@@ -406,17 +412,21 @@ class Transport(Generic[A]):
         clock = 0 if observer is None else observer.clock
         peers = self._peers
         active = peers.active
+        size = 0
         while active:
             session, _ = active.popitem()
             if session.established:
                 address = session.address
-                out += [(datagram, address) for datagram in session.datagrams(now, clock)]
+                for datagram in session.datagrams(now, clock):
+                    out.append((datagram, address))
             peer = peers.known.get(session.name)
             if peer is not None:
-                self._upkeep.arm(peer)
+                self._upkeep.arm(peer, now)
         stats = self.stats
         stats.datagrams_out += len(out)
-        stats.bytes_out += sum([len(datagram) for datagram, _ in out])
+        for datagram, _ in out:
+            size += len(datagram)
+        stats.bytes_out += size
         if self._carrier.ticks and self._tick_at is None and not self._carrier.idle:
             self._tick_at = now + self.config.tick
         if self._watch_at is None and (self._ledger.messages or self._arrivals.waiting_bytes):
@@ -427,27 +437,30 @@ class Transport(Generic[A]):
 
     def _pump(self) -> None:
         """Move what the protocol produced to the sessions, until there is no more."""
-        self._arrivals.collect()
-        self._arrivals.admit()
-        carrier, by_alias = self._carrier, self._peers.by_alias
+        arrivals = self._arrivals
+        arrivals.collect()
+        if arrivals.stalled:
+            arrivals.admit()
+        carrier, by_alias, active = self._carrier, self._peers.by_alias, self._peers.active
         while runs := carrier.take_runs():
             for alias, run in runs:
                 self._release(by_alias[alias], run)
-        for session, mid in self._to_tell(carrier.take_acks()):
+            if carrier.releases_at_once:
+                break
+        for alias, mid in carrier.take_acks().items():
+            session = by_alias[alias]
             session.delivered = max(session.delivered, mid)
-        for session, mid in self._to_tell(carrier.take_permits()):
-            session.permit = max(session.permit, mid)
-        if self._linked:
-            self._confirm_linked()
-
-    def _to_tell(self, numbers: dict[str, int]) -> Iterator[tuple[Session, int]]:
-        """Yield the sessions whose peer lacks a number of the protocol."""
-        for alias, mid in numbers.items():
-            session = self._peers.by_alias[alias]
             if not session.over:
                 session.control_due = True
-                self._peers.active[session] = None
-            yield session, mid
+                active[session] = None
+        for alias, mid in carrier.take_permits().items():
+            session = by_alias[alias]
+            session.permit = max(session.permit, mid)
+            if not session.over:
+                session.control_due = True
+                active[session] = None
+        if self._linked:
+            self._confirm_linked()
 
     def _release(self, session: Session, run: MessageRun) -> None:
         """Queue messages that the protocol put on the network."""
@@ -474,8 +487,11 @@ class Transport(Generic[A]):
 
     def next_timer(self) -> float | None:
         """Return when to call `timer_fired`, or None if there is nothing to wait for."""
-        times = (self._tick_at, self._watch_at, self._peers.timers.first)
-        return min([when for when in times if when is not None], default=None)
+        first = self._peers.timers.first
+        for when in (self._tick_at, self._watch_at):
+            if when is not None and (first is None or when < first):
+                first = when
+        return first
 
     def timer_fired(self, now: float) -> None:
         """Do what is due at this time."""

@@ -48,9 +48,20 @@ class Upkeep:
         self._config = config
         self._stats = stats
         self._emit = emit
+        self._soonest = min(config.least_timeout, config.silent_after / 2)
+        """Nothing that begins at some time, an expected ack aside, is due sooner than this."""
 
-    def arm(self, peer: Peer) -> None:
-        """Have a peer served in time."""
+    def arm(self, peer: Peer, now: float) -> None:
+        """Have a peer served in time.
+
+        A timer that fires too early does no harm: it is armed again. So if it is to fire
+        before anything can become due that begins now, it is left as it is.
+        """
+        armed = peer.armed
+        if armed is not None and armed <= now + self._soonest:
+            session = peer.session
+            if session is not None and session.established and not session.recovery.suspects:
+                return
         when = self._deadline(peer)
         if when is not None:
             self._peers.timers.arm(peer, when)

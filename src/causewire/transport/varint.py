@@ -40,10 +40,12 @@ def get(data: bytes, at: int) -> tuple[int, int]:
     """
     try:
         first = data[at]
+        if first < 64:
+            return first, at + 1
+        if first < 128:
+            return (first & 63) << 8 | data[at + 1], at + 2
     except IndexError:
         raise MalformedError("cut short") from None
-    if first < 64:
-        return first, at + 1
     size = 1 << (first >> 6)
     end = at + size
     if end > len(data):
