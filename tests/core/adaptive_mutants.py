@@ -214,11 +214,12 @@ class Overtaking(Adaptive):
 
     __slots__ = ()
 
-    def _post(self, peer: AdaptivePeer, *rest: Any) -> None:
+    def _post(self, peer: AdaptivePeer, group: tuple[str, ...]) -> bool:
         lane, peer.lane = peer.lane, type(peer.lane)()
-        super()._post(peer, *rest)
+        leaves = super()._post(peer, group)
         lane.extend(peer.lane)
         peer.lane = lane
+        return leaves
 
 
 class GroupIsOne(Adaptive):

@@ -23,7 +23,7 @@ Link = tuple[str, str]
 
 @pytest.mark.parametrize("cap", CAPS)
 def test_invariants_after_every_step(cap: int | None) -> None:
-    invariants = Invariants()
+    invariants = Invariants(bursts=True)
     for seed in range(42):
         profile = PROFILES[seed % len(PROFILES)]
         outcome = run(adaptive(cap=cap, groups=seed % 3), profile, seed, probe=invariants)

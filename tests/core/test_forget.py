@@ -218,7 +218,7 @@ def test_what_forgetting_refuses(protocol: str) -> None:
     assert endpoint == after
     assert endpoint.send("b", "x") == 1
     assert [to for to, _ in endpoint.take_packets()] == ["b"]
-    if protocol not in ("fifo", "csps", "sps"):
+    if protocol not in ("fifo", "csps", "sps", "adaptive"):
         with pytest.raises(LocalProtocolError):
             endpoint.readmit("c")
         assert endpoint.forgotten == {"c"}

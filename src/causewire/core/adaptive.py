@@ -39,6 +39,10 @@ before it delivers m). The copies of a multicast list each other, or carry the g
 stands for them. If m lists at most K entries and no message to d waits, m leaves.
 Otherwise it joins lane[d] *with the list of this moment*.
 
+**Bursts.** Messages that are sent without anything learnt in between, and taken by the driver
+together, share their lists: the first to each destination lists the past as it is after all
+of them. It may so name a message that was sent after it, but before it left (see I2).
+
 **Lanes.** The first message in a lane leaves when the rest of its list has at most K
 entries. The rest shrinks in two ways: an entry turns out to be delivered, or it is sent
 ahead in a part. Parts go one at a time, each after the confirmation of the one before, and
@@ -63,7 +67,8 @@ news has not reached.
         other than i, `past` of i has an entry of o for c, or for a group with c, of at
         least x.
     I2  truth: an entry in `past`, or in the list of a message, names a message that
-        happened before; NEWS names delivered messages only.
+        happened before, or that its sender sent before the list was made, in the same
+        burst as a message that happened before; NEWS names delivered messages only.
     I3  snapshot: the list of a waiting message is fixed when it is sent, and only shrinks.
     I4  a message carries at most K entries, and a part at most max(K, 1).
 
@@ -75,11 +80,13 @@ i, since no process lists messages to itself. So d delivers m after x. I1 holds 
 delivery of m at d, because the list of m and what d knows make up what i knew when it
 sent m; it holds after news, by I2, and after a send.
 
-*Liveness*, on a reliable network without any clock. Induction over happened-before, which
-is well founded. All messages of i to d before m are delivered at some time. Then m is the
-first of its lane, and d confirms every part of it, unconditionally. Its list is fixed
+*Liveness*, on a reliable network without any clock. Induction over the times at which lists
+are made, which is well founded: a list only names messages whose own lists were made before
+it or, for messages of the same burst, with it; and those are for other destinations, so that
+d does not hold m for them. All messages of i to d before m are delivered at some time. Then
+m is the first of its lane, and d confirms every part of it, unconditionally. Its list is fixed
 (I3) and loses at least one entry with each confirmation but the first, so m leaves. The
-messages for which d holds m happened before m (I2), so they are delivered, and then m is.
+messages for which d holds m had their lists before m, so they are delivered, and then m is.
 News is not needed for this: it only keeps lists short. Messages that arrive later
 never delay m, so nothing starves. `retransmit` repeats everything that is not confirmed.
 
@@ -99,14 +106,17 @@ message beyond it costs O(its list).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
+from itertools import repeat
 from typing import Any, Self
 
-from .adaptive_lanes import LaneEndpoint, is_for
-from .adaptive_packets import AdaptiveMessage, Entries, Entry, Got, News, Part, Seen
+from .adaptive_aliases import AliasEndpoint
+from .adaptive_lanes import is_for
+from .adaptive_packets import AdaptiveMessage, Entries, Entry, Got, Listed, News, Part, Seen
 from .adaptive_peer import AdaptivePeer
 from .endpoint import (
     Blocked,
+    Delivery,
     Footprint,
     LocalProtocolError,
     Outgoing,
@@ -116,18 +126,18 @@ from .endpoint import (
     destinations,
 )
 from .fifo import Ack
-from .held import HoldingBuffer, Need
+from .held import Need
 from .run import MessageRun
 
-__all__ = ["Adaptive", "AdaptiveMessage", "Got", "News", "Part", "Seen"]
+__all__ = ["Adaptive", "AdaptiveMessage", "Got", "Listed", "News", "Part", "Seen"]
 
 _new = tuple.__new__
 
 
-class Adaptive(LaneEndpoint):
+class Adaptive(AliasEndpoint):
     """Causal unicast and multicast, latency-optimal while lists have at most K entries."""
 
-    __slots__ = ("_groups", "_held")
+    __slots__ = ("_groups",)
 
     def __init__(
         self,
@@ -145,7 +155,6 @@ class Adaptive(LaneEndpoint):
         super().__init__(me, cap=cap)
         self._groups = groups
         """Most groups to which multicasts may be on their way from here."""
-        self._held = HoldingBuffer()
 
     # -- send -----------------------------------------------------------------
 
@@ -154,10 +163,25 @@ class Adaptive(LaneEndpoint):
             return self._send_to(to, payload)
         peer = self._peers.get(to) or self._peer(to)
         mid = self._mid = self._mid + 1
-        past = self._past
-        past.sent(to, mid)
-        self._post(peer, mid, payload, (), past.unlisted(to, peer.upto))
+        peer.mids.append(mid)
+        peer.payloads.append(payload)
+        self._burst.append(peer)
         return mid
+
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        if not isinstance(name, str) or not name or name == self.me:
+            return super().sender_to(name)
+        peer = self._peers.get(name) or self._peer(name)
+
+        def send(payload: Any) -> int:
+            mid = self._mid + 1
+            peer.mids.append(mid)  # which refuses if the peer was forgotten
+            peer.payloads.append(payload)
+            self._mid = mid
+            self._burst.append(peer)
+            return mid
+
+        return send
 
     def _send_to(self, to: str | Collection[str], payload: Any) -> int:
         """`send`, where it is more, or less, than a message to one other process."""
@@ -177,9 +201,11 @@ class Adaptive(LaneEndpoint):
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         past = self._past
         peers = [self._peers.get(name) or self._peer(name) for name in names]
+        self._flush()
         members = tuple(sorted((*names, self.me)))
         group: tuple[str, ...] = ()
-        if members in self._open or len(self._open) < self._groups:
+        known = members in self._open or len(self._open) < self._groups
+        if known and not any(peer.provisional for peer in peers):
             group = members
             past.sent(group, mid)
             self._open[group] = mid
@@ -188,7 +214,10 @@ class Adaptive(LaneEndpoint):
             for name in names:
                 past.sent(name, mid)
         for peer in peers:
-            self._post(peer, mid, payload, group, past.unlisted(peer.name, peer.upto))
+            peer.mids.append(mid)
+            peer.payloads.append(payload)
+            if self._post(peer, group):
+                self._out.append(peer)
 
     # -- receive --------------------------------------------------------------
 
@@ -218,7 +247,11 @@ class Adaptive(LaneEndpoint):
         else:
             raise RemoteProtocolError(f"{source!r} sent {packet!r}, which is no packet of adaptive")
 
-    def _receive_message(self, source: str, message: Packet) -> None:
+    def _needs_of(self, source: str, message: Packet) -> list[Need] | None:
+        """Return what a message has to wait for, or None if it is here already.
+
+        Raises RemoteProtocolError if no correct peer could have sent it.
+        """
         _, mid, pid, _, dests, entries = message
         peer = self._peers.get(source)
         delivered = 0 if peer is None else peer.delivered
@@ -226,8 +259,7 @@ class Adaptive(LaneEndpoint):
             raise RemoteProtocolError(f"{source!r} sent a message to {dests!r}, not to {self.me!r}")
         needs = self._needs(source, entries) if entries else []
         if mid <= delivered:
-            self._acks[source] = delivered  # the ack before may have been lost
-            return
+            return None
         if peer is not None and mid in peer.parts:
             for part in peer.parts[mid]:
                 needs += self._needs(source, part)
@@ -241,11 +273,20 @@ class Adaptive(LaneEndpoint):
         if held is not None:
             if held != message:
                 raise RemoteProtocolError(f"{source!r} sent two messages of the number {mid}")
+            return None
+        return needs
+
+    def _receive_message(self, source: str, message: Packet) -> None:
+        needs = self._needs_of(source, message)
+        peer = self._peers.get(source)
+        if needs is None:
+            if peer is not None and message[1] <= peer.delivered:
+                self._acks[source] = peer.delivered  # the ack before may have been lost
             return
         if peer is None:
             peer = self._stranger(source)
         if needs:
-            self._held.hold(source, mid, message, needs)
+            self._held.hold(source, message[1], message, needs)
         else:
             self._accept(source, peer, message)
             self._settle()
@@ -274,6 +315,8 @@ class Adaptive(LaneEndpoint):
     def _accept(self, source: str, peer: AdaptivePeer, message: Packet) -> None:
         """Deliver a message; what it lists joins the past first."""
         _, mid, _, payload, dests, entries = message
+        if self._burst and (entries or dests or mid in peer.parts):
+            self._flush()
         peer.delivered = mid
         if peer.parts:
             for part in peer.parts.pop(mid, ()):
@@ -318,21 +361,44 @@ class Adaptive(LaneEndpoint):
 
     # -- what the driver takes ------------------------------------------------
 
-    def take_runs(self) -> list[tuple[str, MessageRun]]:
-        """Refuse: a run has no place for lists.
-
-        Raises:
-            LocalProtocolError: Always. Drivers use `take_packets`.
-        """
-        raise LocalProtocolError("adaptive has packets only: a run has no place for lists")
-
     def receive_run(self, source: str, run: MessageRun) -> None:
-        """Refuse: a run has no place for lists.
+        mids, pid, payloads, per, _ = run
+        if not run.well_formed():
+            raise RemoteProtocolError(
+                f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
+            )
+        if source in self._forgotten:
+            return
+        peer = self._peers.get(source)
+        if (
+            not per
+            and peer is not None
+            and pid == peer.delivered
+            and not peer.parts
+            and not len(self._held)
+            and self.on_delivery is None
+        ):
+            triples = zip(repeat(source), mids, payloads)
+            self._deliveries += map(_new, repeat(Delivery), triples)
+            peer.delivered = self._acks[source] = mids[-1]
+            return
+        messages = []
+        for mid, payload in zip(mids, payloads, strict=True):
+            message = self._arrived(mid, pid, payload, per)
+            self._needs_of(source, message)
+            messages.append(message)
+            pid = mid
+        for message in messages:
+            self._receive_message(source, message)
 
-        Raises:
-            LocalProtocolError: Always. Drivers use `receive`.
-        """
-        raise LocalProtocolError("adaptive has packets only: a run has no place for lists")
+    @staticmethod
+    def _arrived(mid: int, pid: int, payload: Any, listed: bool) -> Packet:
+        """Return a message of a run as a packet."""
+        if not listed:
+            return _new(AdaptiveMessage, ("msg", mid, pid, payload, (), ()))
+        if payload.__class__ is not Listed:
+            raise RemoteProtocolError(f"message {mid} has no list")
+        return AdaptiveMessage(mid, pid, *payload)
 
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
         return _new(AdaptiveMessage, ("msg", mid, pid, payload, (), ()))
@@ -359,12 +425,13 @@ class Adaptive(LaneEndpoint):
         for name, peer in sorted(self._peers.items()):
             if peer.lane:
                 waits = (Wait("ack", name, peer.lane[0].mid),)
-                here += [Blocked(self.me, w.mid, name, "sender", waits) for w in peer.lane]
+                mids = self._waiting(peer)
+                here += [Blocked(self.me, mid, name, "sender", waits) for mid in mids]
         return here + self._held.blocked(self.me)
 
     @property
     def held_back(self) -> int:
-        return len(self._held) + sum(len(peer.lane) for peer in self._peers.values())
+        return len(self._held) + sum(len(self._waiting(p)) for p in self._peers.values() if p.lane)
 
     def footprint(self) -> Footprint:
         state = 1 + sum(1 + peer.footprint() for peer in self._peers.values())
@@ -393,6 +460,7 @@ class Adaptive(LaneEndpoint):
             frozenset(self._open.items()),
             frozenset(self._copies.items()),
             self._held.state(),
+            tuple([peer.name for peer in self._burst]),
         )
 
     def _copy_into(self, twin: Self) -> None:

@@ -1,20 +1,27 @@
-"""The part of `adaptive` that holds back a message whose list is longer than the cap.
+"""The part of `adaptive` that lists, and holds back messages whose list is too long.
 
-The rules are in `adaptive`. Each destination has a lane of its own, in the order of the causal
-sends. A message that waits has its own list, which nothing can make longer.
+The rules are in `adaptive`. Messages that were sent since the driver last took any, and since
+anything was learnt, are a *burst*. `send` only appends them to the columns of their
+receivers; lists are made for a whole burst, one for each destination, on the first message
+to it. So a message in a stream to one destination costs as much as under `fifo`.
+
+Each destination has a lane of its own, in the order of the causal sends. A message that waits
+has its own list, which nothing can make longer. Messages without a list wait behind the one
+before them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Self
+from typing import Self
 
 from .adaptive_news import ReportingEndpoint
-from .adaptive_packets import Dest, Entry, Part
+from .adaptive_packets import Dest, Entry, Listed, Part
 from .adaptive_peer import AdaptivePeer, Listing, Waiting
-from .endpoint import RemoteProtocolError
+from .endpoint import Outgoing, RemoteProtocolError
+from .run import MessageRun
 
 __all__ = ["LaneEndpoint", "is_for"]
 
@@ -32,12 +39,14 @@ def is_for(name: str, dest: Dest) -> bool:
 class LaneEndpoint(ReportingEndpoint):
     """Releases messages, with at most `cap` entries each."""
 
-    __slots__ = ("_cap", "_indexed", "_part")
+    __slots__ = ("_burst", "_cap", "_indexed", "_part")
 
     def __init__(
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
     ) -> None:
         super().__init__(me)
+        self._burst: list[AdaptivePeer] = []
+        """The receiver of each message that was sent and has no list yet."""
         self._cap = cap
         """Most entries that a message carries (K); None: no limit."""
         self._part = max(1, cap or 0)
@@ -45,24 +54,41 @@ class LaneEndpoint(ReportingEndpoint):
         self._indexed: dict[tuple[str, Dest], dict[tuple[int, str, int], Waiting]] = {}
         """Messages in lanes by what they list: (message, destination, message that waits)."""
 
-    def _post(
-        self,
-        peer: AdaptivePeer,
-        mid: int,
-        payload: Any,
-        group: tuple[str, ...],
-        entries: list[Entry],
-    ) -> None:
-        """Release a copy of a message, or let it wait in its lane."""
+    def _flush(self) -> None:
+        """Make the lists of the messages in the burst, and release those that may leave."""
+        burst, self._burst = self._burst, []
+        past = self._past
+        peers = dict.fromkeys(burst)
+        for peer in peers:
+            past.sent(peer.name, peer.mids[-1])
+        held = {peer for peer in peers if not self._post(peer, ())}
+        self._out += [peer for peer in burst if peer not in held] if held else burst
+
+    def _post(self, peer: AdaptivePeer, group: tuple[str, ...]) -> bool:
+        """List for what was sent to a peer since the last call; return whether it may leave.
+
+        Otherwise it waits in its lane.
+        """
+        entries = self._past.unlisted(peer.name, peer.upto)
+        if peer.alias:
+            unnamed = (self.me, peer.alias[0])
+            entries = [entry for entry in entries if entry[:2] != unnamed]
         peer.upto = self._past.stamp
-        peer.mids.append(mid)
-        peer.payloads.append(payload)
+        first = peer.mids[bisect_right(peer.mids, peer.posted, peer.head)]
+        peer.posted = peer.mids[-1]
         if not peer.lane and (self._cap is None or len(entries) <= self._cap):
             if entries or group:
-                peer.sent[mid] = Listing(group, (), tuple(entries), [])
-                self._past.listed(peer.name, entries, mid)
-            self._out.append(peer)
-            return
+                peer.sent[first] = Listing(group, (), tuple(entries), [])
+                self._past.listed(peer.name, entries, first)
+            return True
+        if entries or group:
+            self._wait(peer, first, group, entries)
+        return False
+
+    def _wait(
+        self, peer: AdaptivePeer, mid: int, group: tuple[str, ...], entries: list[Entry]
+    ) -> None:
+        """Put a message, and those behind it, into a lane."""
         name = peer.name
         # What the receiver will have to wait for goes last: a part need not bring it.
         entries.sort(key=lambda entry: is_for(name, entry[1]))
@@ -92,7 +118,10 @@ class LaneEndpoint(ReportingEndpoint):
         if waiting.parts or entries or waiting.group:
             peer.sent[mid] = Listing(waiting.group, parts, entries, waiting.late)
             self._past.listed(name, entries, mid)
-        self._out.append(peer)
+        # Those behind it without a list leave with it.
+        last = peer.lane[0].mid - 1 if peer.lane else peer.posted
+        count = bisect_right(peer.mids, last) - bisect_left(peer.mids, mid)
+        self._out += [peer] * count
 
     def _unindex(self, origin: str, dest: Dest, listed: int, name: str, mid: int) -> None:
         indexed = self._indexed[origin, dest]
@@ -142,6 +171,12 @@ class LaneEndpoint(ReportingEndpoint):
             return len(peer.mids)
         return bisect_left(peer.mids, peer.lane[0].mid, peer.taken)
 
+    def _waiting(self, peer: AdaptivePeer) -> list[int]:
+        """Return the numbers of the messages in a lane."""
+        if not peer.lane:
+            return []
+        return peer.mids[self._left(peer) : bisect_right(peer.mids, peer.posted)]
+
     def _let_go_of(self, record: AdaptivePeer) -> None:
         """Drop the lane of a process, and take its messages off the lists of others."""
         gone = record.name
@@ -150,10 +185,53 @@ class LaneEndpoint(ReportingEndpoint):
                 self._unindex(origin, dest, listed, gone, waiting.mid)
 
     def _forget(self, peer: str) -> tuple[int, ...]:
+        self._flush()
         failed = super()._forget(peer)
         for origin, dest in [pair for pair in self._indexed if peer in pair]:
             self._shorten(origin, dest, _ANY)
         return failed
+
+    def take_packets(self) -> list[Outgoing]:
+        if self._burst:
+            self._flush()
+        return super().take_packets()
+
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
+        """Return the messages that `take_packets` would return, in runs for each peer.
+
+        A run with `per` has messages with lists: its payloads are `Listed`. Acks are
+        taken with `take_acks`, all other packets with `take_control`.
+        """
+        if self._burst:
+            self._flush()
+        runs: list[tuple[str, MessageRun]] = []
+        for peer in dict.fromkeys(self._out):
+            start, peer.taken = peer.taken, self._left(peer)
+            self._take_runs_of(peer, start, runs)
+        self._out = []
+        return runs
+
+    def _take_runs_of(
+        self, peer: AdaptivePeer, start: int, runs: list[tuple[str, MessageRun]]
+    ) -> None:
+        name, mids, payloads, end = peer.name, peer.mids, peer.payloads, peer.taken
+        listing = []
+        for mid in reversed(peer.sent):
+            if mid < mids[start]:
+                break
+            listing.append(mid)
+        for mid in reversed(listing):
+            k = bisect_left(mids, mid, start)
+            if start < k:
+                run = MessageRun(mids[start:k], peer.before(start), payloads[start:k])
+                runs.append((name, run))
+            sent = peer.sent[mid]
+            listed = Listed(payloads[k], sent.group, sent.entries)
+            runs.append((name, MessageRun([mid], peer.before(k), [listed], True)))
+            start = k + 1
+        if start < end:
+            run = MessageRun(mids[start:end], peer.before(start), payloads[start:end])
+            runs.append((name, run))
 
     def retransmit(self) -> None:
         super().retransmit()
@@ -166,6 +244,7 @@ class LaneEndpoint(ReportingEndpoint):
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
+        twin._burst = [twin._peers[peer.name] for peer in self._burst]
         twin._cap = self._cap
         twin._part = self._part
         twin._indexed = {}

@@ -49,6 +49,11 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
         """It has delivered more messages, and what was on its way to it before them."""
         me, name, acked = self.me, peer.name, peer.acked
         self._delivered(me, name, acked, name)
+        if peer.alias is not None:
+            alias, last = peer.alias
+            self._delivered(me, alias, min(acked, last), name)
+            if acked >= last:
+                peer.alias = None
         sent = peer.sent
         while sent:
             mid = next(iter(sent))
@@ -102,16 +107,17 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
             raise RemoteProtocolError(f"{source!r} sent news, and nothing before")
         entries = self._of_the_living(news[2])
         for origin, dest, mid in entries:
-            if origin == me or dest == me:
+            if origin == me:
                 raise RemoteProtocolError(f"{source!r} has news of {me!r} for itself")
-            if dest.__class__ is tuple and me in dest:
+            if dest == me or (dest.__class__ is tuple and me in dest):
                 peer = self._peers.get(origin)
                 if peer is None or peer.delivered < mid:
                     raise RemoteProtocolError(
                         f"{me!r} has not delivered message {mid} of {origin!r}"
                     )
         for origin, dest, mid in entries:
-            self._delivered(origin, dest, mid, source)
+            if dest != me:
+                self._delivered(origin, dest, mid, source)
         self._packets.append((source, _new(Seen, ("seen", news[1]))))
 
     def _of_the_living(self, entries: Entries) -> Entries:
@@ -143,11 +149,17 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
     # -- when a process is gone -----------------------------------------------
 
     def _forget(self, peer: str) -> tuple[int, ...]:
+        self._past.forget(peer)
+        return self._drop_record(peer)
+
+    def _drop_record(self, peer: str) -> tuple[int, ...]:
+        """Drop what is kept for a peer; what was sent to it counts as delivered."""
         record = self._peers.get(peer)
         failed = super()._forget(peer)
-        self._past.forget(peer)
         self._due.pop(peer, None)
         if record is not None:
+            if record.alias is not None:
+                self._delivered(self.me, *record.alias, peer)
             waiting = [(message.mid, message.group) for message in record.lane]
             sent = [(mid, message.group) for mid, message in record.sent.items()]
             for mid, group in sent + waiting:
@@ -161,6 +173,13 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
         if self._due:
             self._leave_news()
         return super().take_packets()
+
+    def take_control(self) -> list[Outgoing]:
+        """Return the packets that are neither messages nor acks, each once."""
+        if self._due:
+            self._leave_news()
+        packets, self._packets = self._packets, []
+        return packets
 
     def retransmit(self) -> None:
         super().retransmit()

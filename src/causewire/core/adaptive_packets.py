@@ -10,12 +10,22 @@ by a number from then on; so it counts as one identifier here.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from .endpoint import Numbered, Packet, RemoteProtocolError, check_number
 from .fifo import check_order
 
-__all__ = ["AdaptiveMessage", "Dest", "Entries", "Entry", "Got", "News", "Part", "Seen"]
+__all__ = [
+    "AdaptiveMessage",
+    "Dest",
+    "Entries",
+    "Entry",
+    "Got",
+    "Listed",
+    "News",
+    "Part",
+    "Seen",
+]
 
 _new = tuple.__new__
 
@@ -26,6 +36,14 @@ Entry: TypeAlias = tuple[str, Dest, int]
 """A message: its origin, its destination or group, and its number."""
 
 Entries: TypeAlias = tuple[Entry, ...]
+
+
+class Listed(NamedTuple):
+    """What a run has as the payload of a message with a list."""
+
+    payload: Any
+    dests: tuple[str, ...]
+    entries: Entries
 
 
 def _check_group(group: object) -> None:

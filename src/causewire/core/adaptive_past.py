@@ -161,10 +161,21 @@ class Past:
             if not items:
                 del self._items[dest]
         self._settled = {key: mid for key, mid in self._settled.items() if peer not in key}
-        owed = {key: peers for key, peers in self._owed.items() if peer not in key}
-        for peers in owed.values():
+        self._owed = {key: peers for key, peers in self._owed.items() if peer not in key}
+        self.drop_peer(peer)
+
+    def drop_peer(self, peer: str) -> None:
+        """Report nothing more to a peer."""
+        for peers in self._owed.values():
             peers.pop(peer, None)
-        self._owed = {key: peers for key, peers in owed.items() if peers}
+        self._owed = {key: peers for key, peers in self._owed.items() if peers}
+
+    def rename_peer(self, old: str, new: str) -> None:
+        """Report to a peer under another name."""
+        for key, peers in self._owed.items():
+            if old in peers:
+                renamed = {new if peer == old else peer: due for peer, due in peers.items()}
+                self._owed[key] = renamed
 
     # -- what to tell ---------------------------------------------------------
 

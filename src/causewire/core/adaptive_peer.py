@@ -71,12 +71,30 @@ class Waiting:
 class AdaptivePeer(FifoPeer):
     """What an endpoint knows of one other process."""
 
-    __slots__ = ("lane", "news", "number", "parts", "sent", "unseen", "upto")
+    __slots__ = (
+        "alias",
+        "lane",
+        "news",
+        "number",
+        "parts",
+        "posted",
+        "provisional",
+        "sent",
+        "unseen",
+        "upto",
+    )
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.upto = 0
         """It knows the past up to this stamp, from messages of this process."""
+        self.posted = 0
+        """The last message to it that has its list."""
+        self.provisional = False
+        """Whether its name is not known yet: see `adaptive_aliases`."""
+        self.alias: tuple[str, int] | None = None
+        """What it was called before, and the last message that was sent under that name,
+        while one of them is not acked."""
         self.lane: deque[Waiting] = deque()
         self.sent: dict[int, Listing] = {}
         """What messages on their way list, by number; those that list nothing are not here."""
@@ -93,6 +111,9 @@ class AdaptivePeer(FifoPeer):
         """Return an independent copy."""
         twin = super().copy()
         twin.upto = self.upto
+        twin.posted = self.posted
+        twin.provisional = self.provisional
+        twin.alias = self.alias
         twin.lane = deque([waiting.copy() for waiting in self.lane])
         twin.sent = {mid: sent.copy() for mid, sent in self.sent.items()}
         twin.news = self.news.copy()
@@ -110,6 +131,8 @@ class AdaptivePeer(FifoPeer):
             frozenset(self.news.items()),
             self.unseen,
             self.number,
+            self.provisional,
+            self.alias,
             frozenset([(mid, tuple(parts)) for mid, parts in self.parts.items()]),
         )
 

@@ -123,6 +123,10 @@ class HoldingBuffer:
             for (source, mid), missing in waits.items()
         ]
 
+    def packets(self) -> Iterable[Packet]:
+        """Return the messages that wait."""
+        return self._messages.values()
+
     def footprint(self) -> int:
         """Return the size of the packets' metadata and sources, in integers and names.
 

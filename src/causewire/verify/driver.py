@@ -5,8 +5,9 @@
                 the simulator and the fake network drive an endpoint, and how a node
                 drives a protocol that runs on links
     runs        `receive_run` for messages that arrive together, `receive` for an ack or
-                a permit, and `take_runs`, `take_acks` and `take_permits` whenever the
-                driver chooses (a *pump*): how a node drives `fifo`, `csps` and `sps`
+                a permit, and `take_runs`, `take_acks`, `take_permits` and `take_control`
+                whenever the driver chooses (a *pump*): how a node drives `fifo`,
+                `csps`, `sps` and `adaptive`
 
 With `packets`, every packet is one message or one control packet, and leaves in the
 event that released it. With `runs`, messages that were sent, released or delivered
@@ -17,8 +18,8 @@ many messages, a departure in `csps`.
 What lies between two nodes is modelled as the transport provides it. The messages from
 one process to another are a chain: they arrive once each and in order, but cut into
 runs at any place, since datagrams are filled anew (a run never mixes messages with and
-without the permit flag). Acks and permits are values that the transport sends outside
-the chain, so they arrive at any time and in any order.
+without the flag `per`). Acks, permits and other control packets are sent outside the
+chain, so they arrive at any time and in any order.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
+from ..core.adaptive import Adaptive
 from ..core.endpoint import Endpoint, Outgoing, Packet
 from ..core.errors import LocalProtocolError
 from ..core.fifo import Ack, FifoEndpoint
@@ -142,6 +144,8 @@ class RunDriver(Driver):
                     pid = mid
         packets += [(to, Ack(mid)) for to, mid in endpoint.take_acks().items()]
         packets += [(to, Permit(mid)) for to, mid in endpoint.take_permits().items()]
+        if isinstance(endpoint, Adaptive):
+            packets += endpoint.take_control()
         return packets
 
 
