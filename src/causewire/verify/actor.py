@@ -117,6 +117,7 @@ class Actor:
         self.calls = 0
         """How often the endpoint was called."""
         self._outcomes: dict[tuple[int, int], tuple[Outcome, ...]] = {}
+        self._counting: dict[tuple[int, int], list[Outcome]] = {}
         self._moves: dict[int, list[Move]] = {}
         self._adds: dict[tuple[int, int], int] = {}
         n = len(self.names)
@@ -282,6 +283,13 @@ class Actor:
 
         Left out are outcomes that are two moves in a row, and events that do nothing.
         """
+        key = (local, event)
+        outcomes = self._counting.get(key)
+        if outcomes is None:
+            outcomes = self._counting[key] = self._that_count(local, event)
+        return outcomes
+
+    def _that_count(self, local: int, event: int) -> list[Outcome]:
         known = self.locals[local].known
         if known >> self.index & 1 or (event >= 0 and self.frozen):
             return []

@@ -154,8 +154,9 @@ class ExecutedEvent:
             elif event != PUMP:
                 sender, packet = actor.post.packets[actor.index].values[event]
                 self._receive(sender, packet)
-            for delivery in endpoint.take_deliveries():
-                self._delivered(delivery)
+            if not driver.reacts:
+                for delivery in endpoint.take_deliveries():
+                    self._delivered(delivery)
             if event == PUMP or not driver.pumps:
                 packets = driver.take(endpoint)
         except Exception as error:

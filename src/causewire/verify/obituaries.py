@@ -100,13 +100,16 @@ class Member:
         """Return the destinations that have not been forgotten."""
         return tuple([j for j in to if not self.known >> j & 1]) if self.known else to
 
-    def outgoing(self, packets: Iterable[tuple[int, Packet]]) -> Iterator[tuple[int, Packet]]:
-        """Yield what leaves: obituaries in front (F2), nothing to the forgotten (F1)."""
+    def outgoing(self, packets: Iterable[tuple[int, Packet]]) -> Iterable[tuple[int, Packet]]:
+        """Return what leaves: obituaries in front (F2), nothing to the forgotten (F1)."""
+        return self._announced(packets) if self.known else packets
+
+    def _announced(self, packets: Iterable[tuple[int, Packet]]) -> Iterator[tuple[int, Packet]]:
         if self.stopped:
             return
         for j, packet in packets:
             if not self.known >> j & self.network.fence:
-                headed = self.known and self.network.obituaries_first
+                headed = self.network.obituaries_first
                 yield j, Headed(self.known, packet) if headed else packet
         for j in self.notices:
             yield j, Notice(self.known)
