@@ -7,10 +7,12 @@ import pytest
 from causewire.transport import (
     NameInUse,
     NodeSuperseded,
+    PeerForgotten,
     PeerGone,
     PeerLeft,
     VerificationFailed,
 )
+from causewire.transport.peers import LEFT
 
 from .pair import A, B, Pair, events, payloads
 from .three import C, Three, transport
@@ -53,6 +55,35 @@ def test_what_is_sent_after_a_goodbye_fails_at_once_unless_it_is_to_wait() -> No
     pair.exchange()
     assert payloads(pair.bob) == [b"for the next one"]
     pair.send(b"and more")
+
+
+def test_who_left_properly_has_left_whoever_says_so() -> None:
+    """bob hears of it from ann, and carol's own goodbye to bob is lost."""
+    three = Three()
+    three.cut = {("carol", "bob"), ("bob", "carol")}
+    three["carol"].close()
+    three.run(0.5)
+    for name in ("ann", "bob"):
+        assert PeerLeft("carol", 0) in events(three[name])
+        assert not [e for e in events(three[name]) if isinstance(e, PeerForgotten)]
+    assert three["carol"].unheard == ["bob"]
+    three.cut.clear()
+    three.run(3.0)
+    assert three["carol"].unheard == []  # the repeated goodbye is acknowledged
+
+
+def test_a_newcomer_hears_who_left_and_who_was_given_up() -> None:
+    three = Three()
+    three["carol"].close()
+    three.run(0.5)
+    session = three["ann"]._peers.live["bob"]
+    assert not session.obituaries
+    three.all["bob"] = transport("bob", incarnation=9 << 20, **three.settings)
+    three.introduce("bob")
+    three.run(1.0)
+    assert three["bob"]._peers.floors["carol"] == (3 << 20) + 1
+    assert three["bob"]._peers._word("carol") == three["ann"]._peers._word("carol") >= LEFT
+    assert three["ann"]._peers._word("bob") < LEFT
 
 
 # -- names and numbers -------------------------------------------------------------

@@ -119,7 +119,7 @@ class Contents:
     clock: int = 0
     """The sender's Lamport time, if it writes a trace."""
     obituaries: list[tuple[str, int]] = []
-    """Processes of which all incarnations below a number are gone."""
+    """Processes of which all incarnations below a number are gone (see `peers.LEFT`)."""
     why: bool = False
     """The sender misses permits, and asks which processes they wait for."""
     because: list[str] | None = None
@@ -189,7 +189,10 @@ def put_clock(lamport: int) -> bytes:
 
 
 def put_obituary(name: str, incarnation: int) -> bytes:
-    """Return an OBITUARY frame: all incarnations of `name` below this one are gone."""
+    """Return an OBITUARY frame: all incarnations of `name` below this one are gone.
+
+    The highest of 64 bits says whether it left properly.
+    """
     return b"\x05" + put_text(name) + incarnation.to_bytes(8, "big")
 
 

@@ -21,7 +21,8 @@ an incarnation accepts nothing more from it and sends nothing more to it (F1), a
 obituary before any message, ack or permit (F2). The forgotten process, if it is alive, is
 told as soon as it contacts anybody, and may come back as a new incarnation.
 
-**Numbers.** An obituary is the lowest number that may be alive, one integer for each name. A
+**Numbers.** An obituary is the lowest number that may be alive, one integer for each name, and
+whether the process left properly or was given up, so that everybody reports the same. A
 number far beyond what clocks can have produced is not believed, so that nobody can ban a name
 for ever. A process that starts with a number that is too low, because its clock was set back,
 learns the number that its peers know, and takes a higher one.
@@ -61,6 +62,9 @@ from .varint import MalformedError
 
 PLAUSIBLE = 86_400_000
 """How many milliseconds a number may be ahead of what this process would choose itself."""
+
+LEFT = 1 << 63
+"""The bit of an obituary that says that the process left properly; no incarnation has it."""
 
 __all__ = ["Peers"]
 
@@ -102,6 +106,8 @@ class Peers:
         self.timers = Timers()
         self.floors: dict[str, int] = {}
         """Obituaries: all incarnations of a process below this one are gone."""
+        self._departures: set[str] = set()
+        """Names whose obituary is that of a process that left properly."""
         self.closing = False
         """Whether this process leaves."""
         self.starved = False
@@ -205,7 +211,7 @@ class Peers:
         session.heard_at = now
         session.owes = None
         session.silent = False
-        session.obituaries = {n: k for n, k in self.floors.items() if n != peer.name}
+        session.obituaries = {n: self._word(n) for n in self.floors if n != peer.name}
         peer.greet_at = None
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
         session.bye_due = self.closing
@@ -313,7 +319,7 @@ class Peers:
         self._emit(Confirmed(session))
         self.room_again()
         if floor:
-            self._announce(name, floor)
+            self._announce(name, floor, peer.left)
         if peer.wanted:
             self.greet_soon(peer, now + self._config.greet_again)
         else:
@@ -325,25 +331,33 @@ class Peers:
             self.starved = False
             self._emit(Room())
 
-    def _announce(self, name: str, floor: int) -> None:
+    def _announce(self, name: str, floor: int, left: bool = False) -> None:
         """Tell everybody, before the next message, that a process is gone."""
         self.floors[name] = floor
+        (self._departures.add if left else self._departures.discard)(name)
+        word = self._word(name)
         for other in self.live.values():
             if other.established and other.name != name:
-                other.obituaries[name] = floor
+                other.obituaries[name] = word
                 other.obituaries_due = True
                 self.active[other] = None
 
-    def obituary(self, name: str, floor: int, informant: str, now: float) -> Session | None:
-        """Act on an obituary: all incarnations of a process below `floor` are gone.
+    def _word(self, name: str) -> int:
+        """Return what others are told of a process that is gone: its obituary on the wire."""
+        return self.floors[name] | (LEFT if name in self._departures else 0)
 
+    def obituary(self, name: str, word: int, informant: str, now: float) -> Session | None:
+        """Act on an obituary: all incarnations of a process below a number are gone.
+
+        `word` is that number, with the bit `LEFT` if the last of them left properly.
         Returns the session that ended, if one did: its peer may be alive after all, and the
         caller tells it.
 
         Raises:
             MalformedError: The name or the number is impossible.
         """
-        if not 0 < floor < 1 << 63 or not name.isprintable():
+        left, floor = word >= LEFT, word & (LEFT - 1)
+        if not floor or not name.isprintable():
             raise MalformedError("an impossible incarnation or name")
         if name == self._me.name:
             self.superseded(floor, False, informant, now)
@@ -359,7 +373,10 @@ class Peers:
             self._stats.drop(DropReason.TOO_MANY_PEERS)
             return None
         if session is None or not 0 < known < floor:
-            self._announce(name, floor)
+            self._announce(name, floor, left)
+            return None
+        if floor == known + 1 and left:
+            self.left(session, now)
             return None
         if floor == known + 1:
             self.known[name].gone = True
@@ -409,6 +426,7 @@ class Peers:
             del self.known[peer.name]
             if peer.left:
                 self.floors.pop(peer.name, None)
+                self._departures.discard(peer.name)
 
     def _discard(self, alias: str) -> bool:
         if not self._carrier.discard(alias):
