@@ -16,7 +16,7 @@ from causewire.core.fifo import Ack
 from causewire.testing import VARIANTS, Network, run, tolerated_networks
 from causewire.testing.play import Play
 
-from .steps import steps
+from ..steps import steps
 
 NAMES = protocols.names()
 EVERYTHING: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in NAMES]

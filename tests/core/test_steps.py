@@ -17,7 +17,7 @@ from causewire.core.fifo import Ack, FifoEndpoint
 from causewire.core.hybrid import HybridMessage, Permit
 from causewire.core.pak import PakMessage
 
-from .steps import steps
+from ..steps import steps
 
 PROTOCOLS = ["csps", "sps"]
 

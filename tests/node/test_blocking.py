@@ -15,7 +15,7 @@ from causewire.node import Closed, DeliveryFailed, Full, PeerLeft, PeerUp, Trans
 from causewire.trace import open_trace
 from causewire.transport import Address
 
-from ..transport.test_steps import steps
+from ..steps import steps
 
 
 def test_hello() -> None:

@@ -20,9 +20,9 @@ from causewire.transport.frames import put_obituary
 from causewire.transport.session import Session
 from causewire.transport.timers import Timers
 
+from ..steps import steps
 from .hostile import Target
 from .pair import A, B, Pair, events, payloads
-from .test_steps import steps
 from .three import PLACES, Three, transport
 
 # -- the hang ----------------------------------------------------------------------

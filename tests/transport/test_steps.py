@@ -1,57 +1,29 @@
 """Work per datagram does not grow with what is in flight. Steps are counted, not seconds.
 
-A step is a line of the package that is executed. `per_item` runs a pattern with n items and
-with many times as many: if the work for each item is constant, so is the number of steps.
-Work inside C (`list.index`, a slice, `min`) is not a step, so the patterns also count the
-items that such calls look at, where it matters.
+`assert_constant` runs a pattern with n items and with many times as many: if the work for
+each item is constant, so is the number of steps.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import OrderedDict
-from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-import causewire
 from causewire.core.run import MessageRun
 from causewire.transport import TransportConfig
 from causewire.transport.frames import Piece
 from causewire.transport.inbound import Inbound
 from causewire.transport.recovery import CongestionWindow, Recovery, RoundTrip, Sent
 
+from ..steps import steps
 from .pair import Pair, payloads
 
 pytestmark = pytest.mark.slow
 
-ROOT = str(Path(causewire.__file__).parent)
 FEW, MANY = 250, 8000
-
-
-def steps(work: Callable[[], object]) -> int:
-    """How many lines of the package are executed."""
-    count = 0
-
-    def local(frame: FrameType, event: str, arg: Any) -> Any:
-        nonlocal count
-        if event == "line":
-            count += 1
-        return local
-
-    def trace(frame: FrameType, event: str, arg: Any) -> Any:
-        return local if frame.f_code.co_filename.startswith(ROOT) else None
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def assert_constant(pattern: Callable[[int], Callable[[], object]], few: int = FEW) -> None:
@@ -153,6 +125,29 @@ def test_acks_of_datagrams_in_flight(order: str) -> None:
         return work
 
     assert_constant(pattern, few=1000)
+
+
+class Looked(OrderedDict[int, Sent]):
+    """Counts the entries that are looked at, also by a built-in function such as `list`."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for number in super().__iter__():
+            self.looks += 1
+            yield number
+
+    def items(self) -> Any:
+        return ((number, self[number]) for number in self)
+
+
+def test_an_ack_looks_at_few_of_the_datagrams_in_flight() -> None:
+    made = recovery(1000)
+    made.sent = looked = Looked(made.sent)
+    for number in range(100):
+        made.acknowledged([(number, number)], 0.1)
+    assert len(looked) == 900
+    assert looked.looks <= 3 * 100
 
 
 def test_finding_the_oldest_datagram_in_flight_takes_constant_time() -> None:
