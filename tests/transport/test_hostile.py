@@ -68,6 +68,22 @@ def frames(draw: st.DrawFn) -> bytes:
     return draw(st.sampled_from([b"\x04", b"\x06\x05", b"\x07", b"\x08\x01\x03eve"]))
 
 
+def test_a_message_that_is_delivered_twice_is_noticed() -> None:
+    """By `Target`, so that the tests below can fail."""
+    for taken in (0, 1):
+        target = Target()
+        target.pair.send(b"x")
+        target.raw(*target.pair.out(target.pair.ann))
+        (message,) = target.bob.messages
+        target.check()
+        target.take(taken)
+        target.bob.messages.append(message)
+        with pytest.raises(AssertionError):
+            target.check()
+        with pytest.raises(AssertionError, match="delivered twice"):
+            target.take(2)
+
+
 @settings(max_examples=250)
 @given(st.lists(st.lists(frames(), max_size=4).map(b"".join), max_size=12), st.booleans())
 def test_a_peer_that_lies(datagrams: list[bytes], bye: bool) -> None:
