@@ -223,6 +223,10 @@ class Arrivals:
             return delivery
         return Delivery(PeerName(session.name, session.incarnation), mid, payload)
 
+    def restored(self) -> None:
+        """Count what was in the queue from the beginning."""
+        self._put = len(self.messages)
+
     def insert(self, event: Event) -> None:
         """Put an event into the queue, between messages."""
         if not self.messages:

@@ -47,6 +47,7 @@ __all__ = [
     "put_run",
     "put_single",
     "read",
+    "read_run",
 ]
 
 
@@ -368,6 +369,17 @@ def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
     if low < 0:
         raise MalformedError("datagrams are numbered from 0")
     return ranges, at
+
+
+def read_run(data: bytes, at: int) -> tuple[MessageRun, int]:
+    """Return the messages of a MESSAGES frame, however many they are, and the next index.
+
+    Raises:
+        MalformedError: There is no such frame.
+    """
+    if at >= len(data) or data[at] & 0xF8 != _MESSAGES:
+        raise MalformedError("no messages")
+    return _read_run(data, at + 1, data[at], LARGEST)
 
 
 def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from .heads import GREETING, Greeting, greeting_head, read_greeting_head
 from .identity import Identity, Peer
 from .noise import HandshakeError
 from .peers import Peers
+from .resumption import resume
 from .seal import Exchange, Sealer
 from .stats import DropReason, Stats
 from .suspects import Suspects
@@ -79,6 +80,7 @@ class Greeter:
             max(config.datagram, config.local_datagram),
             exchange,
             rival,
+            me.connection,
         ).encode()
         self.out.append((self._sealer.close_greeting(head, contents), address))
 
@@ -86,7 +88,7 @@ class Greeter:
         """Return the agreement on the keys of the next session with a peer."""
         if peer.exchange is None:
             me = self._me
-            peer.exchange = self._sealer.exchange(me.name, me.incarnation, peer.name)
+            peer.exchange = self._sealer.exchange(me.name, me.incarnation, peer.name, me.connection)
         return peer.exchange
 
     def received(self, data: bytes, address: Address, now: float) -> None:
@@ -152,7 +154,13 @@ class Greeter:
             return
         settled = peer.session is not None and peer.session.established and born == known
         if settled and peer.session is not None:
-            peers.agree_again(peer.session, greeting.exchange, secret)
+            if greeting.connection < peer.session.connection:
+                self._stats.drop(DropReason.STALE_INCARNATION)
+                return
+            if greeting.connection == peer.session.connection:
+                peers.agree_again(peer.session, greeting.exchange, secret)
+            else:
+                settled = resume(peers, peer.session, greeting, secret, address, now, self._emit)
         else:
             try:
                 exchange = self._exchange(peer)

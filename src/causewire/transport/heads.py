@@ -62,14 +62,18 @@ class Greeting(NamedTuple):
     """The sender's message for the agreement on session keys, if there is one."""
     rival: bool = False
     """Another living process has the name of the receiver."""
+    connection: int = 0
+    """How many times the sender, the same incarnation, has come back with its memory."""
 
     def encode(self) -> bytes:
         """Return the contents as bytes."""
         numbers = (self.life, self.messages, self.room, self.datagram)
         answers = self.answers.to_bytes(8, "big")
-        flags = bytes((self.settled | self.rival << 1,))
-        parts = (answers, flags, put_text(self.protocol), *map(put, numbers), self.exchange)
-        return b"".join(parts)
+        flags = bytes((self.settled | self.rival << 1 | bool(self.connection) << 2,))
+        parts = [answers, flags, put_text(self.protocol), *map(put, numbers)]
+        if self.connection:
+            parts.append(put(self.connection))
+        return b"".join([*parts, self.exchange])
 
     @classmethod
     def decode(cls, data: bytes) -> Greeting:
@@ -78,7 +82,7 @@ class Greeting(NamedTuple):
         Raises:
             MalformedError: There is none.
         """
-        if len(data) < 9 or data[8] > 3:
+        if len(data) < 9 or data[8] > 7:
             raise MalformedError("cut short, or an impossible flag")
         protocol, at = get_text(data, 9)
         if not protocol.isprintable():
@@ -88,6 +92,9 @@ class Greeting(NamedTuple):
             n, at = get(data, at)
             numbers.append(n)
         life, messages, room, datagram = numbers
+        connection = 0
+        if data[8] & 4:
+            connection, at = get(data, at)
         exchange = data[at:]
         if len(exchange) > 255:
             raise MalformedError("too many bytes after a greeting")
@@ -95,7 +102,8 @@ class Greeting(NamedTuple):
             raise MalformedError("a greeting that leaves no room")
         answers = int.from_bytes(data[:8], "big")
         settled, rival = bool(data[8] & 1), bool(data[8] & 2)
-        return cls(answers, settled, protocol, life, messages, room, datagram, exchange, rival)
+        limits = (messages, room, datagram)
+        return cls(answers, settled, protocol, life, *limits, exchange, rival, connection)
 
 
 def greeting_head(source: str, born: int, target: str) -> bytes:

@@ -27,15 +27,27 @@ def check_name(name: object) -> str:
 class Identity:
     """Who this process is, as it says in its greetings."""
 
-    __slots__ = ("cut_off", "incarnation", "life", "name", "protocol", "superseded")
+    __slots__ = (
+        "connection",
+        "cut_off",
+        "incarnation",
+        "life",
+        "name",
+        "protocol",
+        "superseded",
+    )
 
-    def __init__(self, name: str, incarnation: int, protocol: str, life: int) -> None:
+    def __init__(
+        self, name: str, incarnation: int, protocol: str, life: int, connection: int = 0
+    ) -> None:
         if not 0 < incarnation < 1 << 63:
             raise ValueError("an incarnation must be a number of up to 63 bits, from 1")
         self.name = check_name(name)
         self.incarnation = incarnation
         self.protocol = protocol
         self.life = life
+        self.connection = connection
+        """How many times this incarnation has come back with its memory."""
         self.superseded = 0
         """If peers ignore this incarnation: the lowest one that they accept."""
         self.cut_off = False

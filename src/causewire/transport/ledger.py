@@ -56,6 +56,14 @@ class Ledger:
         self.messages += 1
         self.bytes += size
 
+    def charge_many(self, session: Session, messages: int, size: int) -> None:
+        """Take the room of messages that were accepted before a crash."""
+        session.accepted += messages
+        session.taken += messages
+        session.taken_bytes += size
+        self.messages += messages
+        self.bytes += size
+
     def lend(self, session: Session) -> None:
         """Give a session credit for as many messages as there is room for."""
         self.call_in(session)

@@ -127,6 +127,19 @@ class Outbound:
         """Queue the items of a lost datagram to be sent again."""
         self._resend.extend(items)
 
+    def restore(self, runs: list[MessageRun], acked: int, last: int) -> None:
+        """Continue with messages that were released before a crash, and are not acknowledged."""
+        self._flying.extend(runs)
+        self._flying_messages = sum([len(run.mids) for run in runs])
+        self._flying_bytes = sum([run.size for run in runs])
+        self.released = self._flying_messages
+        self.acked, self.last, self.departed = acked, last, last
+        self.resume()
+
+    def resume(self) -> None:
+        """Send everything again that is not acknowledged: the peer may have lost it."""
+        self._resend = deque(self._flying)
+
     def clear(self) -> None:
         """Drop everything."""
         self._queue.clear()

@@ -166,13 +166,13 @@ class Peers:
 
     # -- sessions -------------------------------------------------------------
 
-    def session(self, name: str) -> Session:
+    def session(self, name: str, alias: str = "") -> Session:
         """Return the session with a process that is known; make it if there is none."""
         session = self.live.get(name)
         if session is None:
             peer = self.known[name]
-            alias = name
-            if peer.lives and self._carrier.forgets:
+            alias = alias or name
+            if alias == name and peer.lives and self._carrier.forgets:
                 alias = f"{name}\0{peer.lives + 1}"
                 self._arrivals.renamed = True
             peer.lives += 1
@@ -190,7 +190,7 @@ class Peers:
         Returns False if the protocol cannot continue with a new incarnation.
         """
         former = peer.session
-        if former is not None and former.established:
+        if former is not None and former.incarnation not in (0, born):
             self.end(former, born, now, PeerRestarted)
             if not self._carrier.forgets:
                 return False
@@ -264,6 +264,9 @@ class Peers:
             if peer.greet_at is not None:
                 self.greet_soon(peer, now)
 
+    def known_elsewhere(self) -> None:
+        """Note that others know this incarnation, so that it cannot take another number."""
+        self._established = True
     def cut_off(self, seconds: float, now: float) -> None:
         """Give everybody up and end this incarnation, as nobody has answered for long.
 
@@ -405,7 +408,7 @@ class Peers:
         peer.gone = True
         if session is None:
             return None
-        floor = session.incarnation + 1 if session.established else 0
+        floor = session.incarnation + 1 if session.incarnation else 0
         self.end(session, floor, now, PeerForgotten)
         return session if floor else None
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from zlib import crc32
 
 from .noise import Handshake, HandshakeError, SessionKeys
-from .varint import put_text
+from .varint import put, put_text
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -114,8 +114,10 @@ class Sealer(ABC):
         """Return whether a greeting may be genuine, by a check that costs little."""
 
     @abstractmethod
-    def exchange(self, me: str, born: int, peer: str) -> Exchange:
+    def exchange(self, me: str, born: int, peer: str, connection: int = 0) -> Exchange:
         """Begin an agreement between an incarnation of this process and a peer.
+
+        `connection` is how many times this incarnation has come back with its memory.
 
         Raises:
             HandshakeError: The public key of the peer is not known, though members of
@@ -137,20 +139,24 @@ class Plain(Sealer):
     def genuine(self, data: bytes) -> bool:
         return True
 
-    def exchange(self, me: str, born: int, peer: str) -> Exchange:
-        return _PlainExchange(me, born, peer)
+    def exchange(self, me: str, born: int, peer: str, connection: int = 0) -> Exchange:
+        return _PlainExchange(me, born, peer, connection)
 
 
 class _PlainExchange(Exchange):
-    def __init__(self, me: str, born: int, peer: str) -> None:
-        self._me = put_text(me) + born.to_bytes(8, "big")
+    """Each side states its connection, so that every connection has tags of its own."""
+
+    def __init__(self, me: str, born: int, peer: str, connection: int) -> None:
+        self.message = put(connection) if connection else b""
+        self._me = put_text(me) + born.to_bytes(8, "big") + self.message
         self._peer = put_text(peer)
+        self._theirs = b""
 
     def received(self, message: bytes, secret: bytes, born: int) -> None:
-        pass
+        self._theirs = message
 
     def seals(self, born: int) -> tuple[Seal, Seal] | None:
-        peer = self._peer + born.to_bytes(8, "big")
+        peer = self._peer + born.to_bytes(8, "big") + self._theirs
         return _Checksum(self._me + peer), _Checksum(peer + self._me)
 
 
@@ -228,7 +234,7 @@ class Keyed(Sealer):
         body, stamp = data[:-_STAMP], data[-_STAMP:]
         return any(_stamp(body, key) == stamp for key in self._stamps)
 
-    def exchange(self, me: str, born: int, peer: str) -> Exchange:
+    def exchange(self, me: str, born: int, peer: str, connection: int = 0) -> Exchange:
         statics: dict[str, bytes] = {}
         if self._identity is not None:
             if peer not in self._identities:

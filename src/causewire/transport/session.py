@@ -77,6 +77,7 @@ class Session:
         "bye_acked",
         "bye_due",
         "confirmed",
+        "connection",
         "control_due",
         "credit",
         "credit_left",
@@ -126,6 +127,8 @@ class Session:
         """What it is called in traces."""
         self.address = address
         self.incarnation = 0
+        self.connection = 0
+        """How many times that incarnation has come back with its memory."""
         self.established = False
         self.over = False
         self.outbound = Outbound()
@@ -222,6 +225,7 @@ class Session:
             safe: A length that every path carries.
         """
         self.incarnation = incarnation
+        self.connection = greeting.connection
         self.established = True
         self._sealing, self._opening = seals
         overhead = HEAD.size + self._sealing.overhead
@@ -243,6 +247,23 @@ class Session:
         self._sealing, self._opening = seals
         return self._opening.tag
 
+    def resume(self, seals: tuple[Seal, Seal], greeting: Greeting) -> None:
+        """Begin a new connection with a peer that has come back with its memory."""
+        self._sealing, self._opening = seals
+        self._former.clear()
+        self._proved = False
+        self.connection = greeting.connection
+        self.received = Received()
+        trip, window = self.recovery.round_trip, self.recovery.window
+        trip.backoff = 0
+        self.recovery = Recovery(trip, CongestionWindow(window.unit))
+        self.outbound.peer_messages = greeting.messages
+        self.outbound.peer_bytes = greeting.room
+        self.outbound.resume()
+        self.ack_due = False
+        self.control_due = True
+        self.obituaries_due = bool(self.obituaries)
+
     @property
     def tags(self) -> list[bytes]:
         """The tags of all datagrams that may arrive."""
@@ -251,7 +272,7 @@ class Session:
     @property
     def tag(self) -> bytes:
         """The tag of datagrams that arrive; empty if the session was never established."""
-        return self._opening.tag if self.incarnation else b""
+        return self._opening.tag if self.agreement is not None else b""
 
     def end(self) -> None:
         """Drop everything that was kept for the peer, which is gone."""

@@ -38,6 +38,7 @@ from ..core.run import MessageRun
 from ..protocols import Protocol, describe
 from .acceptance import A, Acceptance, Accepted
 from .arrivals import Arrivals
+from .carrier import Carrier
 from .config import TransportConfig
 from .errors import Superseded, UnknownPeer
 from .events import Address, Confirmed, Event, InOrder, MessageBlocked, PeerUp, Room
@@ -47,6 +48,7 @@ from .heads import HEAD, SESSION
 from .identity import Identity
 from .ledger import Ledger
 from .link import carrier_for
+from .memory import Memory
 from .observer import Observer
 from .paths import Paths
 from .peers import Peers
@@ -85,6 +87,9 @@ class Transport(Generic[A]):
             it is given up, for all peers or for each by name; None for never.
         messages: The queue of delivered messages; by default a new one.
         ordered_events: Whether `messages` has peer events as well, where they belong.
+        memory: What an earlier run of this process knew, if it is to be continued. The driver
+            then writes `journal` to its store.
+        connection: How many times this incarnation was continued.
     """
 
     def __init__(
@@ -106,14 +111,21 @@ class Transport(Generic[A]):
         give_up_after: GiveUpAfter = None,
         messages: deque[Delivery] | None = None,
         ordered_events: bool = False,
+        memory: Memory | None = None,
+        connection: int = 0,
     ) -> None:
         about = describe(protocol).with_options(**(protocol_options or {}))
-        self.me = Identity(name, incarnation, about.name, life)
+        self.me = Identity(name, incarnation, about.name, life, connection)
         self.config = config or TransportConfig()
         self.stats = Stats()
         self._events: deque[Event] = deque()
-        emit = self._emit if ordered_events else self._events.append
-        self._carrier = carrier_for(about, name, peers, 2 * self.config.peer_messages)
+        self._ordered = ordered_events
+        self.journal = None if memory is None else memory.journal(messages)
+        """Records what happens, for a driver with a store."""
+        emit = self._events.append if not ordered_events and memory is None else self._emit
+        self._carrier: Carrier = self.journal or carrier_for(
+            about, name, peers, 2 * self.config.peer_messages
+        )
         self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
         self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit, messages)
@@ -166,6 +178,9 @@ class Transport(Generic[A]):
         self.send = self._acceptance.send
         self.room = self._acceptance.room
         """These three are documented in `Acceptance`."""
+        if self.journal is not None and memory is not None:
+            self.journal.attach(self.me, self._peers)
+            memory.restore(self._peers, self._ledger, self._arrivals, self.config)
         self._linked = not self._carrier.forgets
         self._observer: Observer | None = None
         self._tick_at: float | None = None
@@ -200,7 +215,9 @@ class Transport(Generic[A]):
 
     def _emit(self, event: Event) -> None:
         self._events.append(event)
-        if isinstance(event, InOrder):
+        if self.journal is not None:
+            self.journal.changed = True
+        if self._ordered and isinstance(event, InOrder):
             self._arrivals.insert(event)
 
     def next_event(self) -> Event | None:

@@ -206,7 +206,7 @@ class Upkeep:
     def _look_for(self, peer: Peer, now: float) -> None:
         """Greet a peer that has not answered yet, or give it up."""
         session, config = peer.session, self._config
-        if session is not None and session.taken:
+        if session is not None and (session.taken or session.incarnation):
             if session.owes is None:
                 session.owes = now
             patience = self._give_up_after(peer.name)

@@ -1,0 +1,292 @@
+"""Reading a journal: the state of a process after everything in its store.
+
+`Memory` starts from a snapshot, does again what the records say, and then gives a new
+transport the state that the former one had: the endpoint, sessions with the same incarnations
+of its peers, and messages that were not handled. No session is established at first. The
+process greets its peers, with the number of this opening of the store (`connection`), and
+they continue the sessions that they have (`resumption`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..core.endpoint import Delivery, ProtocolError
+from ..core.errors import CausewireError, LocalProtocolError
+from ..core.fifo import Ack, FifoEndpoint
+from ..core.hybrid import Permit
+from ..core.saved import Saved, can_save, restore, standing, unacknowledged
+from ..protocols import Protocol, create
+from . import events
+from .arrivals import Arrivals
+from .config import TransportConfig
+from .frames import read_run
+from .journal import Inbox, Journal, Record, unpack
+from .ledger import Ledger
+from .names import PeerName
+from .identity import Peer
+from .peers import Peers
+from .session import Session
+from .varint import MalformedError, get, get_bytes, get_text
+
+__all__ = ["JournalError", "Memory"]
+
+_EVENTS = {kind.__name__: kind for kind in events.InOrder.__args__}
+_LONGEST_ALIAS = 300
+
+
+class JournalError(CausewireError):
+    """What is in a store cannot be the record of a process."""
+
+
+class Memory:
+    """What a process knew.
+
+    Args:
+        name: The name of the process.
+        protocol: Its protocol.
+        snapshot: The last snapshot, or nothing.
+        batches: The records since then.
+
+    Raises:
+        LocalProtocolError: The protocol cannot be stored.
+        JournalError: The snapshot or a record is damaged.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        protocol: Protocol,
+        snapshot: bytes = b"",
+        batches: list[bytes] | None = None,
+    ) -> None:
+        if not can_save(protocol.endpoint):
+            raise LocalProtocolError(
+                f"a node with a store needs the protocol csps, sps or fifo, not {protocol.name}"
+            )
+        endpoint = create(protocol, name)
+        assert isinstance(endpoint, FifoEndpoint)
+        self.name = name
+        self.endpoint: FifoEndpoint[Any] = endpoint
+        self.incarnation = 0
+        """The incarnation of the process; 0 if it has never started."""
+        self.life = 1
+        self.peers: dict[str, list[Any]] = {}
+        """What is known of each peer (`facts_of`)."""
+        self.floors: dict[str, int] = {}
+        self.handled = 0
+        self.pending: deque[Any] = deque()
+        """Delivered and not handled."""
+        self._dropped = 0
+        """How many of what was delivered are not in `pending` any more."""
+        self._incarnations: dict[str, int] = {}
+        """By what the protocol calls an incarnation: its number."""
+        try:
+            if snapshot:
+                self._load(snapshot)
+            for batch in batches:
+                self._replay(batch)
+        except (ProtocolError, MalformedError, ValueError, TypeError, LookupError) as error:
+            raise JournalError(f"a record that makes no sense: {error}") from error
+        endpoint.take_acks()
+        endpoint.take_permits()
+        self._drop_handled()
+
+    def _load(self, snapshot: bytes) -> None:
+        state, payloads = unpack(snapshot)
+        restore(self.endpoint, Saved(state["endpoint"], payloads))
+        self.incarnation, self.life = state["incarnation"], state["life"]
+        self.floors = state["floors"]
+        self.handled = self._dropped = state["handled"]
+        for name, facts in state["peers"].items():
+            self._peer(name, facts)
+        for first, *rest in state["pending"]:
+            if first:
+                self.pending.append(_event(first, rest))
+            else:
+                source, born, mid, index = rest
+                self.pending.append(Delivery(_source(source, born), mid, payloads[index]))
+
+    def _peer(self, name: str, facts: list[Any] | None) -> None:
+        if facts is None:
+            self.peers.pop(name, None)
+        else:
+            self.peers[name] = facts
+            if facts[6] is not None:
+                self._incarnations[facts[6]] = facts[7]
+
+    # -- doing it again -------------------------------------------------------
+
+    def _replay(self, batch: bytes) -> None:
+        readers = self._readers()
+        at, end = 0, len(batch)
+        while at < end:
+            at = readers[batch[at]](batch, at + 1)
+            for source, mid, payload in self.endpoint.take_deliveries():
+                name = source.partition("\0")[0]
+                born = self._incarnations.get(source, 0)
+                self.pending.append(Delivery(_source(name, born), mid, payload))
+        self._drop_handled()
+
+    def _drop_handled(self) -> None:
+        while self._dropped < self.handled and self.pending:
+            self.pending.popleft()
+            self._dropped += 1
+
+    def _readers(self) -> dict[int, Callable[[bytes, int], int]]:
+        return {
+            Record.SENDS: self._sends,
+            Record.SEND: self._send,
+            Record.RECEIVE: self._receive,
+            Record.ACKED: self._acked,
+            Record.PERMITTED: self._permitted,
+            Record.FORGET: self._forget,
+            Record.DISCARD: self._discard,
+            Record.TAKE: self._take,
+            Record.HANDLED: self._handle,
+            Record.PEER: self._note_peer,
+            Record.FLOORS: self._note_floors,
+            Record.IDENTITY: self._identify,
+            Record.EVENT: self._note_event,
+        }
+
+    def _sends(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        run, at = read_run(data, at)
+        send = self.endpoint.sender_to(name)
+        for payload in run.payloads:
+            send(payload)
+        return at
+
+    def _send(self, data: bytes, at: int) -> int:
+        count, at = get(data, at)
+        names: list[str] = []
+        for _ in range(count):
+            name, at = get_text(data, at, _LONGEST_ALIAS)
+            names.append(name)
+        payload, at = get_bytes(data, at, len(data))
+        self.endpoint.send(names, payload)
+        return at
+
+    def _receive(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        run, at = read_run(data, at)
+        self.endpoint.receive_run(name, run)
+        return at
+
+    def _acked(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        mid, at = get(data, at)
+        self.endpoint.receive(name, Ack(mid))
+        return at
+
+    def _permitted(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        mid, at = get(data, at)
+        self.endpoint.receive(name, Permit(mid))
+        return at
+
+    def _forget(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        self.endpoint.forget(name)
+        return at
+
+    def _discard(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        self.endpoint.readmit(name)
+        return at
+
+    def _take(self, data: bytes, at: int) -> int:
+        self.endpoint.take_runs()
+        return at
+
+    def _handle(self, data: bytes, at: int) -> int:
+        self.handled, at = get(data, at)
+        return at
+
+    def _note_peer(self, data: bytes, at: int) -> int:
+        text, at = get_bytes(data, at, len(data))
+        name, facts = json.loads(text)
+        self._peer(name, facts)
+        return at
+
+    def _note_floors(self, data: bytes, at: int) -> int:
+        text, at = get_bytes(data, at, len(data))
+        self.floors = json.loads(text)
+        return at
+
+    def _identify(self, data: bytes, at: int) -> int:
+        self.incarnation = int.from_bytes(data[at : at + 8], "big")
+        self.life, at = get(data, at + 8)
+        return at
+
+    def _note_event(self, data: bytes, at: int) -> int:
+        text, at = get_bytes(data, at, len(data))
+        name, *fields = json.loads(text)
+        self.pending.append(_event(name, fields))
+        return at
+
+    # -- giving it to a transport ---------------------------------------------
+
+    def journal(self, messages: deque[Delivery] | None = None) -> Journal:
+        """Return a journal that continues the record.
+
+        Args:
+            messages: The inbox of a former life of this process, if it is to be used.
+        """
+        if not isinstance(messages, Inbox):
+            messages = Inbox(self.pending, self.handled)
+        return Journal(self.endpoint, messages)
+
+    def restore(
+        self, peers: Peers, ledger: Ledger, arrivals: Arrivals, config: TransportConfig
+    ) -> None:
+        """Give a new transport the peers and sessions of the former one."""
+        peers.floors.update(self.floors)
+        for name, facts in self.peers.items():
+            address, wanted, lives, aliases, gone, left, alias, incarnation = facts
+            peer = peers.known[name] = Peer(name, tuple(address))
+            peer.wanted, peer.lives, peer.gone, peer.left = wanted, lives, gone, left
+            peer.aliases = list(aliases)
+            for former in aliases:
+                session = Session(name, former, peer.address, _no_send, config)
+                session.end()
+                peers.by_alias[former] = session
+                arrivals.renamed = True
+            if alias is not None:
+                peer.lives -= 1
+                session = peers.session(name, alias)
+                session.incarnation = incarnation
+                self._restore_session(session, ledger)
+                if incarnation:
+                    peers.known_elsewhere()
+        arrivals.restored()
+
+    def _restore_session(self, session: Session, ledger: Ledger) -> None:
+        now = standing(self.endpoint, session.alias)
+        runs = unacknowledged(self.endpoint, session.alias)
+        session.delivered = session.inbound.tail = now.delivered
+        session.permit = now.granted
+        session.permitted, session.flagged = now.permit, now.flagged
+        session.confirmed = now.acked
+        session.outbound.restore(runs, now.acked, now.last)
+        for run in runs:
+            ledger.charge_many(session, len(run.mids), run.size)
+        ledger.charge_many(session, now.held, now.held_bytes)
+        session.control_due = True
+
+
+def _no_send(payload: bytes) -> int:
+    raise LocalProtocolError("a message for a process that is gone")
+
+
+def _source(name: str, incarnation: int) -> str:
+    return PeerName(name, incarnation) if incarnation else name
+
+
+def _event(kind: str, fields: list[Any]) -> Any:
+    name, born, *rest = fields
+    return _EVENTS[kind](_source(name, born), *rest)
