@@ -44,8 +44,8 @@ from ..core.saved import save
 from .carrier import Native
 from .events import Event
 from .frames import put_run
-from .names import PeerName
 from .identity import Identity, Peer
+from .names import PeerName
 from .peers import Peers
 from .varint import put, put_text
 

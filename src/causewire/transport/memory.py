@@ -23,11 +23,12 @@ from ..protocols import Protocol, create
 from . import events
 from .arrivals import Arrivals
 from .config import TransportConfig
+from .events import Address
 from .frames import read_run
+from .identity import Peer
 from .journal import Inbox, Journal, Record, unpack
 from .ledger import Ledger
 from .names import PeerName
-from .identity import Peer
 from .peers import Peers
 from .session import Session
 from .varint import MalformedError, get, get_bytes, get_text
@@ -61,7 +62,7 @@ class Memory:
         name: str,
         protocol: Protocol,
         snapshot: bytes = b"",
-        batches: list[bytes] | None = None,
+        batches: Iterable[bytes] = (),
     ) -> None:
         if not can_save(protocol.endpoint):
             raise LocalProtocolError(
@@ -241,15 +242,24 @@ class Memory:
             messages = Inbox(self.pending, self.handled)
         return Journal(self.endpoint, messages)
 
+    @property
+    def addresses(self) -> dict[str, Address]:
+        """Where the peers were that this process talked to; the driver adds them again."""
+        return {
+            name: (facts[0][0], facts[0][1])
+            for name, facts in self.peers.items()
+            if not facts[4] and (facts[1] or facts[6] is not None)
+        }
+
     def restore(
         self, peers: Peers, ledger: Ledger, arrivals: Arrivals, config: TransportConfig
     ) -> None:
         """Give a new transport the peers and sessions of the former one."""
         peers.floors.update(self.floors)
         for name, facts in self.peers.items():
-            address, wanted, lives, aliases, gone, left, alias, incarnation = facts
+            address, _, lives, aliases, gone, left, alias, incarnation = facts
             peer = peers.known[name] = Peer(name, tuple(address))
-            peer.wanted, peer.lives, peer.gone, peer.left = wanted, lives, gone, left
+            peer.lives, peer.gone, peer.left = lives, gone, left
             peer.aliases = list(aliases)
             for former in aliases:
                 session = Session(name, former, peer.address, _no_send, config)

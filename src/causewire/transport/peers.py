@@ -267,6 +267,7 @@ class Peers:
     def known_elsewhere(self) -> None:
         """Note that others know this incarnation, so that it cannot take another number."""
         self._established = True
+
     def cut_off(self, seconds: float, now: float) -> None:
         """Give everybody up and end this incarnation, as nobody has answered for long.
 

@@ -122,6 +122,7 @@ class Transport(Generic[A]):
         self._ordered = ordered_events
         self.journal = None if memory is None else memory.journal(messages)
         """Records what happens, for a driver with a store."""
+        messages = messages if self.journal is None else self.journal.inbox
         emit = self._events.append if not ordered_events and memory is None else self._emit
         self._carrier: Carrier = self.journal or carrier_for(
             about, name, peers, 2 * self.config.peer_messages
@@ -132,47 +133,26 @@ class Transport(Generic[A]):
         self._arrivals.identified = ordered_events
         self.messages = self._arrivals.messages
         """Delivered messages in their order; the driver takes them from the left."""
-        self._peers = Peers(
-            self.me,
-            carrier=self._carrier,
-            ledger=self._ledger,
-            arrivals=self._arrivals,
-            config=self.config,
-            stats=self.stats,
-            emit=emit,
-            entropy=entropy,
-        )
+        config, stats, carrier = self.config, self.stats, self._carrier
+        room: Any = {"carrier": carrier, "ledger": self._ledger, "arrivals": self._arrivals}
+        common: Any = {"config": config, "stats": stats, "emit": emit}
+        self._peers = Peers(self.me, entropy=entropy, **room, **common)
         self._live = self._peers.live
         self.add_peer = self._peers.add
         self._greeter = Greeter(
-            self.me,
-            self._peers,
-            carrier=self._carrier,
-            sealer=self._sealer,
-            config=self.config,
-            stats=self.stats,
-            emit=emit,
+            self.me, self._peers, carrier=carrier, sealer=self._sealer, **common
         )
         self._paths = Paths(self._peers, entropy)
-        self._upkeep = Upkeep(
-            self.me,
-            self._peers,
-            self._greeter,
-            config=self.config,
-            stats=self.stats,
-            emit=emit,
-            give_up_after=policy(give_up_after, about.name, self._carrier.forgets),
-        )
+        patience = policy(give_up_after, about.name, carrier.forgets)
+        self._upkeep = Upkeep(self.me, self._peers, self._greeter, give_up_after=patience, **common)
         self._acceptance = Acceptance(
             self.me,
             self._peers,
-            carrier=self._carrier,
-            ledger=self._ledger,
-            arrivals=self._arrivals,
-            config=self.config,
-            stats=self.stats,
+            config=config,
+            stats=stats,
             receipt=receipt,
             driver=driver,
+            **room,
         )
         self.try_send = self._acceptance.try_send
         self.send = self._acceptance.send
