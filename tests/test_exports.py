@@ -122,10 +122,10 @@ INTERNAL = {"causewire.cli", "causewire.demo"}
 
 CORE_MODULES = {
     "adaptive", "bss", "csps", "cykas", "endpoint", "errors", "fifo", "hybrid", "ks", "mf",
-    "newtop", "pak", "rst", "run", "sps",
+    "newtop", "pak", "rst", "run", "saved", "sps",
 }  # fmt: skip
 """Modules of `causewire.core` that other packages may import from: what all protocols have
-in common, and the protocols themselves, with their packets, to build on."""
+in common, how they are saved, and the protocols themselves, with their packets, to build on."""
 
 
 def test_other_modules_of_the_core_are_its_own_business() -> None:
