@@ -83,6 +83,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/sim.py
 	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/node.py
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/sweep.py

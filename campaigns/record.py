@@ -31,6 +31,7 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "simulator": ["benchmarks/sim.py"],
     "check": ["benchmarks/check.py"],
+    "metrics": ["benchmarks/metrics.py"],
     "pipeline": ["benchmarks/pipeline.py", "benchmarks/scan.py", "-m campaigns.planted"],
     "sweep": ["benchmarks/sweep.py"],
     "verify": ["benchmarks/verify.py"],

@@ -35,6 +35,9 @@ PUBLIC: dict[str, str] = {
     "causewire.explore": """
         Api Dataset ExploreServer explore
     """,
+    "causewire.metrics": """
+        COPIES JOBS OCCUPANCY PROCESSES RUNS RunMetrics measure
+    """,
     "causewire.durations": """
         DurationError UNITS format_duration parse_duration
     """,

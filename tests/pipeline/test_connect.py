@@ -35,7 +35,7 @@ with session(address) as spark:
         "cores": parallelism(spark),
         "report": check_paths([trace], limits=LIMITS).to_json(),
         "violations": check_runs(events).first().violations,
-        "latency": metrics.runs(events, metrics.copies(events)).first().latency_mean_ns,
+        "latency": metrics.runs(events).first().latency_mean_ns,
         "runs": sweep(spark, read_experiment(experiment), out).runs,
         "table": spark.read.parquet(out + "/runs").where("latency_mean_ns > 0").count(),
     }

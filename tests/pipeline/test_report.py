@@ -279,7 +279,8 @@ def test_the_report_of_a_check(
             assert str(found.examples[0]) in page
         else:
             assert "causally ordered" in said
-            assert not list(out.glob("*.svg"))
+            assert not list(out.glob("violation-*.svg"))
+        assert len(read_csv(out / "times.csv")) == 1
     Path("x").mkdir()
     (tmp_path / "x" / "notes").touch()
     assert cli.main(["report", "csps.parquet", "--out", "x"]) == 2

@@ -30,7 +30,7 @@ from .columns import DELIVER, OTHER, SEND, Chunk, Columns
 from .load import Rows, gathered, load
 from .report import BadRow
 
-__all__ = ["Sorted", "matches"]
+__all__ = ["Sorted", "longest_chains", "matches"]
 
 _CYCLE_SHOWN = 6  # processes of a cycle that are named
 
@@ -67,7 +67,7 @@ class Sorted:
         table.kind[again] = OTHER
         lamport = table.lamport
         if not (loaded.timed and _usable(table, sent)):
-            lamport = _levels(table.process, *_by_send(sent), sent)
+            lamport = longest_chains(table.process, sent)
             if len(lamport) and lamport.min() < 0:
                 raise TraceError(self.name, None, self._cycle(sent, lamport))
         run = np.searchsorted(self._base, table.process, "right") - 1
@@ -243,6 +243,16 @@ def _usable(rows: Rows, sent: Longs) -> bool:
     along = (rows.process[1:] != rows.process[:-1]) | (t[1:] > t[:-1])
     matched = sent >= 0
     return bool(along.all() and (t[matched] > t[sent[matched]]).all())
+
+
+def longest_chains(process: Words, sent: Longs) -> Longs:
+    """Return the length of the longest chain of rows to each row; -1 on cycles and after them.
+
+    Args:
+        process: The process of each row; the rows are sorted by process, then by `seq`.
+        sent: For each delivery the row of its send; -1 for other rows.
+    """
+    return _levels(process, *_by_send(sent), sent)
 
 
 def _by_send(sent: Longs) -> tuple[Longs, Longs]:

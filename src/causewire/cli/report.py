@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..report.plan import ReportError
-from ..trace import TraceError, open_trace
+from ..trace import Trace, TraceError
+from ..trace.storage import is_url
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
+from .traces import add_trace_arguments, format_of, open_traces
 
 if TYPE_CHECKING:
     from ..check import Report
@@ -23,18 +25,19 @@ examples:
   causewire report fig5              (and look at fig5/report/index.html)
   causewire report run.parquet       (checks the trace; run-report/index.html)
   causewire report traces --master 'local[*]'
+  causewire report spans.json
 
 The figures of a sweep are written as PNG and SVG, with the numbers behind each as CSV. Of a trace,
-violations are listed, explained and drawn, and with --master it is shown where the time of messages
-went. The exit status of the latter is that of a check.
+violations are listed, explained and drawn, and it is shown where the time of messages went. The
+exit status of the latter is that of a check.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
-    add("directory", metavar="DIR", help="the output of a sweep; or a trace, to be checked")
-    add("--out", metavar="DIR", help="where the report goes; default: DIR/report")
+    add_trace_arguments(parser, "the output of a sweep; or traces, to be checked:")
+    add("--out", metavar="DIR", help="where the report goes; default: TRACE/report")
     add(
         "--master", metavar="URL", help="check the trace on Spark: local[4], spark://host:7077, ..."
     )
@@ -45,9 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from ..report.sweeps import is_sweep
 
-    path = Path(args.directory)
+    path = Path(args.traces[0])
     try:
-        if not path.exists():
+        if not path.exists() and not is_url(args.traces[0]):
             raise ReportError(f"{path}: no such file or directory")
         if is_sweep(path):
             return _sweep(path, args)
@@ -59,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
 def _sweep(path: Path, args: argparse.Namespace) -> int:
     if args.master is not None:
         raise CommandError("--master is for the check of a trace")
+    if len(args.traces) > 1:
+        raise CommandError("one sweep at a time")
     from ..report.sweeps import report_sweep
 
     told = report_sweep(path, Path(args.out) if args.out else path / "report")
@@ -71,22 +76,12 @@ def _sweep(path: Path, args: argparse.Namespace) -> int:
 
 
 def _trace(path: Path, args: argparse.Namespace) -> int:
-    from ..check import check
     from ..report.checks import report_check
 
-    default = path / "report" if path.is_dir() else path.with_name(f"{path.stem}-report")
-    trace = open_trace(path)
-    rows: list[dict[str, Any]] = []
-    if args.master is None:
-        with Progress("checking") as progress:
-            found = check(
-                trace,
-                examples=args.examples,
-                progress=lambda rows: progress.done(rows, "events"),
-            )
-    else:
-        found, rows = _on_spark(path, args)
-    told = report_check(trace, found, Path(args.out) if args.out else default, rows)
+    out = Path(args.out) if args.out else _default(path)
+    trace, _ = open_traces(args)
+    found, rows = _here(trace, args) if args.master is None else _on_spark(args)
+    told = report_check(trace, found, out, rows)
     if args.json:
         print_json({**told._asdict(), "page": str(told.page)})
     else:
@@ -95,25 +90,39 @@ def _trace(path: Path, args: argparse.Namespace) -> int:
     return 0 if told.ordered else 1
 
 
-def _on_spark(path: Path, args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:
-    """Return the result of the check, and the metrics of each run."""
+def _default(path: Path) -> Path:
+    """Return where a report goes: into a directory of traces, or next to a file or store."""
+    if path.is_dir():
+        return path / "report"
+    near = path if path.exists() else Path(path.name)
+    return near.with_name(f"{near.stem}-report")
+
+
+def _here(trace: Trace, args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:
+    """Return the result of the check, and the measurements of each run."""
+    from ..check import check
+    from ..metrics import measure
+
+    with Progress("checking") as progress:
+        found = check(
+            trace,
+            examples=args.examples,
+            progress=lambda rows: progress.done(rows, "events"),
+        )
+    return found, sorted((run.summary() for run in measure(trace)), key=lambda row: str(row["run"]))
+
+
+def _on_spark(args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:
+    """Return the result of the check, and the measurements of each run."""
     from ..pipeline import PipelineError, session
     from ..pipeline.check import check_paths
-    from ..pipeline.errors import reason
-    from ..pipeline.metrics import copies, runs
-    from ..pipeline.sources import register
+    from ..pipeline.metrics import measure_paths
 
-    path = path.absolute()  # executors are somewhere else
+    if format_of(args) != "trace":
+        raise CommandError("--master is for .parquet and .jsonl traces (see causewire convert)")
     try:
-        with session(args.master) as spark:
-            found = check_paths([path], master=args.master, examples=args.examples)
-            register(spark)
-            try:
-                # Metrics look at these tables many times; they are to be read once.
-                events = spark.read.format("causewire").load(str(path)).localCheckpoint()
-                rows = runs(events, copies(events).localCheckpoint()).orderBy("run").collect()
-            except Exception as error:  # Spark raises what it likes
-                raise PipelineError(reason(error)) from None
-            return found, [row.asDict() for row in rows]
+        with session(args.master):
+            found = check_paths(args.traces, master=args.master, examples=args.examples)
+            return found, measure_paths(args.traces, master=args.master).to_pylist()
     except PipelineError as error:
         raise CommandError(str(error)) from None

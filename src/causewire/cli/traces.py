@@ -30,15 +30,20 @@ SHIVIZ = (".shiviz", ".log", ".txt")
 """Suffixes of ShiViz logs, for which nobody has agreed on one."""
 
 
-def add_trace_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name traces and say how to read them."""
+def add_trace_arguments(parser: argparse.ArgumentParser, also: str = "") -> None:
+    """Add the arguments that name traces and say how to read them.
+
+    Args:
+        parser: The parser of the command.
+        also: What else the argument can name, for its help.
+    """
     parser.add_argument(
         "traces",
         nargs="+",
         metavar="TRACE",
-        help="a file, a directory, a pattern or a URL (s3://, gs://, hdfs://, https://): a trace "
-        "(.parquet, .jsonl), spans (OTLP, Jaeger, Zipkin), a ShiViz log or a table; several are "
-        "taken together (one file for each node, say)",
+        help=f"{also} a file, a directory, a pattern or a URL (s3://, gs://, hdfs://, https://): "
+        "a trace (.parquet, .jsonl), spans (OTLP, Jaeger, Zipkin), a ShiViz log or a table; "
+        "several are taken together (one file for each node, say)",
     )
     parser.add_argument(
         "--format",

@@ -38,7 +38,7 @@ class Judgement(NamedTuple):
     metadata: float
     """Bytes of a copy apart from its payload, on average."""
     row: dict[str, Any] | None = None
-    """All measurements of the pipeline, if it was used: a row of `pipeline.metrics.RUNS`."""
+    """All measurements of the pipeline, if it was used: a row of `metrics.RUNS`."""
 
 
 def judge_on_spark(folders: Sequence[Path], master: str | None, say: Say) -> list[Judgement]:
@@ -52,26 +52,18 @@ def judge_on_spark(folders: Sequence[Path], master: str | None, say: Say) -> lis
     Raises:
         PipelineError: Spark cannot be started, or fails.
     """
-    from ..pipeline import PipelineError, session
+    from ..pipeline import session
     from ..pipeline.check import check_paths
-    from ..pipeline.errors import reason
-    from ..pipeline.metrics import copies, runs
-    from ..pipeline.sources import ingest
+    from ..pipeline.metrics import measure_paths
 
     say("starting Spark")
-    with session(master, memory="1g", config=_SMALL) as spark:
+    with session(master, memory="1g", config=_SMALL):
         reports = []
         for folder in folders:
             say(f"checking {folder.name}")
             reports.append(check_paths([folder], examples=EXAMPLES))
         say("measuring")
-        try:
-            # Small, and looked at many times: kept, so that they are not planned each time.
-            events = ingest(spark, [str(folder) for folder in folders]).events.localCheckpoint()
-            table = copies(events).localCheckpoint()
-            rows = {row["run"]: row.asDict() for row in runs(events, table).collect()}
-        except Exception as error:  # Spark raises what it likes
-            raise PipelineError(reason(error)) from None
+        rows = {row["run"]: row for row in measure_paths(folders).to_pylist()}
     return [
         _measured(report, rows[folder.name])
         for folder, report in zip(folders, reports, strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..pipeline.earliest import NOTHING, earliest
+from ..metrics.earliest import NOTHING, earliest
 from .arrays import Floats
 from .latency import Parts
 from .run import Axis, RunData
@@ -34,7 +34,7 @@ def unavoidable(run: RunData, axis: Axis, parts: Parts) -> Floats | None:
     if len(c) * processes > _MOST:
         return None
     sends = np.unique(c.send)
-    message = np.full(len(run), -1, np.int64)
+    message = np.full(len(run), -1, np.int32)
     message[sends] = np.arange(len(sends))
     known = np.flatnonzero(c.deliver >= 0)
     message[c.deliver[known]] = message[c.send[known]]
@@ -42,24 +42,19 @@ def unavoidable(run: RunData, axis: Axis, parts: Parts) -> Floats | None:
     kind = np.zeros(len(run), np.int8)
     kind[sends] = SENT + 1
     kind[c.deliver[known]] = DELIVERED - 1
-    begin = np.zeros(len(run), np.int64)
-    end = np.zeros(len(run), np.int64)
-    begin[sends] = np.searchsorted(c.send, sends)  # copies are in the order of their sends
-    end[sends] = np.searchsorted(c.send, sends, "right")
+    begin = np.searchsorted(c.send, np.append(sends, len(run)))  # copies are in that order
     arrival = np.full(len(c), NOTHING, np.int64)
     time = run.rows.time
     network = parts.network[known].astype(np.int64)
     arrival[known] = time[c.send[known]] + network
-    place = np.where(c.deliver >= 0, c.deliver, NOTHING)
     least, _ = earliest(
         kind[rows],
         run.rows.process[rows],
         message[rows],
-        begin[rows],
-        end[rows],
+        begin,
         c.target,
         arrival,
-        place,
+        c.deliver.astype(np.int32),
         processes,
     )
     result = np.full(len(c), np.nan)

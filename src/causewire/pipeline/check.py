@@ -45,7 +45,7 @@ from .errors import PipelineError, reason
 from .large import check_large
 from .limits import Limits
 from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, report_of, row_of
-from .pieces import Piece, by_process, layout, runs_in
+from .pieces import Piece, by_process, layout, long_runs, without
 from .session import session
 from .small import check_small
 from .tasks import described, rows_to_batches, spark_of
@@ -179,9 +179,9 @@ class _Work:
         pieces = layout(files)
         if by_process(pieces):
             raise _UnorderedError
-        large = _large(pieces, self._limits.large)
+        large = long_runs(pieces, self._limits.large)
         tables = []
-        small = _without(pieces, large)
+        small = without(pieces, large)
         if small:
             table = check_small(
                 self._spark, small, skip=large, examples=self._examples, limits=self._limits
@@ -297,35 +297,6 @@ def _untroubled(table: pa.Table) -> pa.Table:
 
 def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), OUTCOME)
-
-
-# -- which runs are large ------------------------------------------------------------------
-
-
-def _large(pieces: Sequence[Piece], limit: int) -> dict[str, list[Piece]]:
-    """Long runs and where they are: pieces of their own, and adjacent ones.
-
-    A run that shares a piece with others may have its first rows there, or its
-    last.
-    """
-    rows: dict[str, int] = {}
-    for piece in pieces:
-        if piece.run is not None:
-            rows[piece.run] = rows.get(piece.run, 0) + piece.rows
-    result: dict[str, list[Piece]] = {}
-    for run, many in rows.items():
-        if many >= limit:
-            mine = [k for k, piece in enumerate(pieces) if piece.run == run]
-            adjacent = {mine[0] - 1, mine[-1] + 1} & set(range(len(pieces)))
-            mixed = [k for k in adjacent if pieces[k].run is None and run in runs_in(pieces[k])]
-            result[run] = [pieces[k] for k in sorted({*mine, *mixed})]
-    return result
-
-
-def _without(pieces: Sequence[Piece], large: Iterable[str]) -> list[Piece]:
-    """The pieces that have something else."""
-    runs = set(large)
-    return [piece for piece in pieces if piece.run not in runs]
 
 
 # -- tables of events -------------------------------------------------------------------------

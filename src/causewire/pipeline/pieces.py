@@ -12,7 +12,7 @@ last piece until the run that it is in is over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -35,7 +35,9 @@ __all__ = [
     "batches_of",
     "by_process",
     "layout",
+    "long_runs",
     "runs_in",
+    "without",
 ]
 
 
@@ -233,17 +235,20 @@ class Runs:
             yield RunInMemory(run, held)
 
     def _chunks(self, encoder: Encoder) -> Iterator[Chunk]:
-        for position, batch in self._ours():
+        for position, batch in self.batches(COLUMNS):
             for chunk in encoder.chunks(batch):
                 yield Chunk(chunk.run, position, chunk.columns)
                 position += len(chunk.columns.kind)
 
-    def _ours(self) -> Iterator[tuple[int, TraceBatch]]:
-        """Stretches of batches, as long as possible: to encode one has its price."""
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, TraceBatch]]:
+        """Their rows, with the position of the first of each batch.
+
+        Batches are as long as possible: to encode one has its price.
+        """
         before = self._run_before()
         last: str | None = None
         until = self._pieces[self._end - 1]
-        for position, batch in batches_of(self._pieces[self._start :], COLUMNS):
+        for position, batch in batches_of(self._pieces[self._start :], columns):
             beyond = position >= until.position + until.rows
             bounds, names = _runs_along(batch)
             stretches: list[list[int]] = []
@@ -285,3 +290,29 @@ def runs_in(piece: Piece) -> list[str]:
     for _, batch in batches_of([piece], ("run",)):
         runs += [name for name in _runs_along(batch)[1] if runs[-1:] != [name]]
     return runs
+
+
+def long_runs(pieces: Sequence[Piece], limit: int) -> dict[str, list[Piece]]:
+    """Long runs and where they are: pieces of their own, and adjacent ones.
+
+    A run that shares a piece with others may have its first rows there, or its
+    last.
+    """
+    rows: dict[str, int] = {}
+    for piece in pieces:
+        if piece.run is not None:
+            rows[piece.run] = rows.get(piece.run, 0) + piece.rows
+    result: dict[str, list[Piece]] = {}
+    for run, many in rows.items():
+        if many >= limit:
+            mine = [k for k, piece in enumerate(pieces) if piece.run == run]
+            adjacent = {mine[0] - 1, mine[-1] + 1} & set(range(len(pieces)))
+            mixed = [k for k in adjacent if pieces[k].run is None and run in runs_in(pieces[k])]
+            result[run] = [pieces[k] for k in sorted({*mine, *mixed})]
+    return result
+
+
+def without(pieces: Sequence[Piece], large: Iterable[str]) -> list[Piece]:
+    """The pieces that have something else."""
+    runs = set(large)
+    return [piece for piece in pieces if piece.run not in runs]

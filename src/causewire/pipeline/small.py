@@ -21,7 +21,7 @@ from .tasks import ask, rows_to_batches
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_small"]
+__all__ = ["Share", "check_small", "shares_of_runs"]
 
 
 def check_small(
@@ -33,24 +33,30 @@ def check_small(
     limits: Limits | None = None,
 ) -> pa.Table:
     """The outcomes of the runs in these pieces, but those in `skip`, as `OUTCOME`."""
-    shares = _shares(pieces, limits or Limits(), parallelism(spark))
-    works = [_Share(*share, frozenset(skip), examples) for share in shares]
+    works = [
+        _Work(share, frozenset(skip), examples)
+        for share in shares_of_runs(pieces, limits or Limits(), parallelism(spark))
+    ]
     return pa.concat_tables(ask(spark, works, _check_share, "check: whole runs"))
 
 
-class _Share(NamedTuple):
+class Share(NamedTuple):
     """The runs that begin in the pieces from `start` to `end`."""
 
     pieces: Sequence[Piece]
     start: int
     end: int
+
+
+class _Work(NamedTuple):
+    """A share to check; runs of the names in `skip` are looked at by others."""
+
+    share: Share
     skip: frozenset[str]
     examples: int
 
 
-def _shares(
-    pieces: Sequence[Piece], limits: Limits, cores: int
-) -> Iterator[tuple[Sequence[Piece], int, int]]:
+def shares_of_runs(pieces: Sequence[Piece], limits: Limits, cores: int) -> Iterator[Share]:
     """Pieces with about as many rows; several shares for a core, if they are many.
 
     Each comes with the piece before it, and with as many after it as a run that is
@@ -65,19 +71,19 @@ def _shares(
         if rows >= each or k == len(pieces):
             before = max(0, start - 1)
             last = bisect_left(ends, ends[k - 1] + limits.large) + 2
-            yield pieces[before:last], start - before, k - before
+            yield Share(pieces[before:last], start - before, k - before)
             start, rows = k, 0
 
 
-def _check_share(share: _Share) -> pa.Table:
-    batches = rows_to_batches(_rows_of(share), OUTCOME)
+def _check_share(work: _Work) -> pa.Table:
+    batches = rows_to_batches(_rows_of(work), OUTCOME)
     return pa.Table.from_batches(batches, OUTCOME)
 
 
-def _rows_of(share: _Share) -> Iterator[dict[str, Any]]:
+def _rows_of(work: _Work) -> Iterator[dict[str, Any]]:
     try:
-        for held in Runs(share.pieces, share.start, share.end, share.skip):
-            yield judged(held.name, held, share.examples)
+        for held in Runs(*work.share, work.skip):
+            yield judged(held.name, held, work.examples)
     except ScatteredRunError as error:
         yield out_of_order(str(error))
     except TraceError as error:

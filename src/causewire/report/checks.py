@@ -52,7 +52,7 @@ def report_check(
         trace: The trace that was checked.
         found: The result of the check.
         out: The directory of the report. It appears when the report is complete.
-        runs: Rows of `pipeline.metrics.runs`, if there are any.
+        runs: Rows of `metrics.RUNS`, if there are any.
 
     Raises:
         ReportError: The directory cannot be written, or is not a report.

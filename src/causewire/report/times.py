@@ -1,6 +1,6 @@
 """Where the time of messages went, run by run: a figure and a table.
 
-The rows are those of `pipeline.metrics.runs`. A bar for each run has the mean time
+The rows are those of `metrics.RUNS`. A bar for each run has the mean time
 that a message was held at its sender, was on the network and was held at its
 receiver; a mark says how much of it was unavoidable: what an omniscient protocol
 would have taken. What is beyond the mark is non-causal latency.
