@@ -48,6 +48,10 @@ class TransportConfig:
     """Retransmission timeout before the first measurement (RFC 6298 says one second)."""
     least_timeout: float = 0.02
     longest_timeout: float = 2.0
+    ack_delay: float = 0.01
+    """How long the arrival of a datagram without messages may remain unacknowledged while
+    nothing else is sent to its sender. All nodes of a system should have the same value:
+    a sender waits that much longer before it repeats such a datagram."""
     greet_again: float = 0.1
     """First pause between greetings that are not answered; it doubles."""
     greet_at_most: float = 2.0

@@ -34,6 +34,7 @@ __all__ = [
     "Contents",
     "FrameType",
     "Piece",
+    "may_be_acked_late",
     "most_messages",
     "put_ack",
     "put_because",
@@ -152,6 +153,11 @@ BYE = bytes([FrameType.BYE])
 
 ACK_MOST = 128
 """The most bytes of an ACK frame."""
+
+
+def may_be_acked_late(frame: bytes) -> bool:
+    """Return whether nobody needs to know soon that a frame has arrived."""
+    return frame[0] <= _PERMIT
 
 
 def put_ack(ranges: Sequence[Sequence[int]], space: int = ACK_MOST) -> bytes:

@@ -6,7 +6,9 @@ every ack is a valid measurement (Karn's problem does not arise).
 
 **Round-trip time** as in RFC 6298: SRTT and RTTVAR with gains 1/8 and 1/4, timeout
 RTO = SRTT + 4 RTTVAR, doubled at each expiry. The lower bound of one second in the RFC
-is too long for a local network, so both bounds are settings. An expiry costs one
+is too long for a local network, so both bounds are settings. The ack of a datagram without
+messages may come late, by `ack_delay`: it is waited for that much longer, and is a measurement
+only if it shows that the round trip is shorter than was thought. An expiry costs one
 datagram, however many are in flight; a peer that is gone costs one small datagram per
 `longest` timeout.
 
@@ -125,6 +127,8 @@ class Sent:
     eliciting: bool = False
     """Whether it asks for an ack; only then it counts as in flight."""
     obituaries: Sequence[tuple[str, int]] = ()
+    patient: bool = False
+    """Whether its arrival may be acknowledged late, by `ack_delay`."""
 
     def __init__(self, time: float, size: int = 0, control: bool = False) -> None:
         self.time = time
@@ -139,6 +143,7 @@ class Recovery:
     """Tracks the datagrams of a session until they have arrived or are lost."""
 
     __slots__ = (
+        "_ack_delay",
         "_base",
         "_condemned",
         "_largest",
@@ -152,7 +157,11 @@ class Recovery:
         "window",
     )
 
-    def __init__(self, round_trip: RoundTrip, window: CongestionWindow) -> None:
+    def __init__(
+        self, round_trip: RoundTrip, window: CongestionWindow, ack_delay: float = 0.0
+    ) -> None:
+        self._ack_delay = ack_delay
+        """How late the ack of a datagram without messages may be."""
         self.round_trip = round_trip
         self.window = window
         self.next_number = 0
@@ -213,7 +222,9 @@ class Recovery:
                 self.in_flight -= one.size
                 if number > largest:
                     largest = number
-                    self.round_trip.measured(now - one.time)
+                    seconds = now - one.time
+                    if not one.patient or seconds < self.round_trip.smoothed:
+                        self.round_trip.measured(seconds)
                 if in_use:
                     window.acked(number, one.size)
                 arrived.append(one)
@@ -272,7 +283,9 @@ class Recovery:
             return None
         if self._loss_at is not None:
             return self._loss_at
-        return self._base + self.round_trip.timeout
+        oldest = next(iter(self.sent.values()))
+        wait = self.round_trip.timeout
+        return self._base + (wait + self._ack_delay if oldest.patient else wait)
 
     def expired(self, now: float) -> list[Sent]:
         """Return the datagrams that are lost if the deadline has passed."""

@@ -26,6 +26,7 @@ from .frames import (
     PING,
     RUN_HEAD,
     WHY,
+    may_be_acked_late,
     put_ack,
     put_because,
     put_clock,
@@ -67,6 +68,7 @@ class Session:
         "_safe",
         "_sealing",
         "accepted",
+        "ack_by",
         "ack_due",
         "address",
         "agreement",
@@ -135,7 +137,7 @@ class Session:
         self.inbound = Inbound(config.message)
         self.received = Received()
         trip = RoundTrip(config.first_timeout, config.least_timeout, config.longest_timeout)
-        self.recovery = Recovery(trip, CongestionWindow(config.datagram))
+        self.recovery = Recovery(trip, CongestionWindow(config.datagram), config.ack_delay)
         self._limit = config.datagram
         """Bytes of frames that a datagram has room for."""
         self._safe = config.datagram
@@ -173,6 +175,8 @@ class Session:
         """For a protocol on a link: messages that are not confirmed, and their sizes."""
         # What the peer has to learn.
         self.ack_due = False
+        self.ack_by: float | None = None
+        """If only datagrams without messages arrived since the last ack: when it is due."""
         self.control_due = False
         self.ping_due = False
         self.why_due = False
@@ -392,8 +396,8 @@ class Session:
                 frame = put_permit(self.permit) + frame
             if self.delivered:
                 frame = put_delivered(self.delivered) + frame
-        if self.ack_due:
-            self.ack_due = False
+        if self.ack_due or self.ack_by is not None:
+            self.ack_due, self.ack_by = False, None
             frame = put_ack(self.received.ranges) + frame
         number = recovery.next_number
         sealing = self._sealing
@@ -423,8 +427,8 @@ class Session:
             news = self.obituaries_due
             sent.eliciting = bool(sent.obituaries)
         self.obituaries_due = False
-        if self.ack_due and budget.left >= _ACK_LEAST:
-            self.ack_due = False
+        if (self.ack_due or self.ack_by is not None) and budget.left >= _ACK_LEAST:
+            self.ack_due, self.ack_by = False, None
             budget.put(put_ack(self.received.ranges, budget.left))
             news = True
         if told_all:
@@ -441,6 +445,7 @@ class Session:
                     budget.left += CLOCK_MOST
                     if sent.items:
                         budget.put(put_clock(clock))
+        sent.patient = not sent.items and all(map(may_be_acked_late, budget.frames))
         return news
 
     def _put_control(self, budget: Budget, sent: Sent) -> bool:

@@ -20,7 +20,9 @@ come from outside, so a whole system of transports runs in virtual time and repe
 
 **Turns.** The driver reports everything that has happened, then asks for datagrams. What is
 new for a peer by then shares datagrams, acks and permits included. They are not delayed any
-longer, since a delayed ack delays permits, and with them messages of other processes.
+longer, since a delayed ack delays permits, and with them messages of other processes. Only the
+arrival of a datagram that had nothing but acks and permits is acknowledged later, since no
+message depends on that: with the next datagram to its sender, or after `ack_delay`.
 
 **Room.** A message is accepted if there is room for it. It is then counted, for its peer and
 for all peers together, until the peer's application has it. A message that arrived is handed
@@ -34,14 +36,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic
 
 from ..core.endpoint import Delivery, LocalProtocolError, RemoteProtocolError
-from ..core.run import MessageRun
 from ..protocols import Protocol, describe
 from .acceptance import A, Acceptance, Accepted
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
 from .errors import Superseded, UnknownPeer
-from .events import Address, Confirmed, Event, InOrder, MessageBlocked, PeerUp, Room
+from .events import Address, Event, InOrder, MessageBlocked, PeerUp, Room
 from .frames import Contents, read
 from .greeter import Greeter
 from .heads import HEAD, SESSION
@@ -53,6 +54,7 @@ from .observer import Observer
 from .paths import Paths
 from .peers import Peers
 from .policy import GiveUpAfter, policy
+from .pump import Pump
 from .seal import sealer
 from .session import Session
 from .stats import DropReason, Stats
@@ -162,6 +164,13 @@ class Transport(Generic[A]):
             self.journal.attach(self.me, self._peers)
             memory.restore(self._peers, self._ledger, self._arrivals, self.config)
         self._linked = not self._carrier.forgets
+        self._pump = Pump(
+            self._peers,
+            carrier=self._carrier,
+            arrivals=self._arrivals,
+            ledger=self._ledger,
+            emit=self._events.append,
+        )
         self._observer: Observer | None = None
         self._tick_at: float | None = None
         self._watch = Watch(self.config.blocked_after)
@@ -178,7 +187,9 @@ class Transport(Generic[A]):
 
     @observer.setter
     def observer(self, observer: Observer | None) -> None:
-        self._observer = self._arrivals.observer = self._acceptance.observer = observer
+        for part in (self._arrivals, self._acceptance, self._pump):
+            part.observer = observer
+        self._observer = observer
 
     # -- receiving ------------------------------------------------------------
 
@@ -326,7 +337,10 @@ class Transport(Generic[A]):
             session.silent = False
             self._events.append(PeerUp(session.name))
         if contents.eliciting:
-            session.ack_due = True
+            if messages or contents.rare:
+                session.ack_due = True
+            elif session.ack_by is None:
+                session.ack_by = now + self.config.ack_delay
         self._peers.active[session] = None
         try:
             self._apply(session, contents, now)
@@ -389,20 +403,13 @@ class Transport(Generic[A]):
         self._carrier.acked(session.alias, mid)
         messages, size = outbound.acknowledged(mid)
         if not self._linked:
-            self._confirm(session, mid, messages, size)
-
-    def _confirm(self, session: Session, mid: int, messages: int, size: int) -> None:
-        """Record that the peer's application has the messages up to `mid`."""
-        session.confirmed = mid
-        self._ledger.release(session, messages, size)
-        self._events.append(Confirmed(session))
-        self._peers.room_again()
+            self._pump.confirm(session, mid, messages, size)
 
     # -- datagrams to send ----------------------------------------------------
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Address]]:
         """Return all datagrams that have to be sent now, each with its address."""
-        self._pump()
+        self._pump.run()
         out = self._greeter.out + self._paths.out
         self._greeter.out, self._paths.out = [], []
         observer = self._observer
@@ -431,54 +438,6 @@ class Transport(Generic[A]):
         if self._acceptance.next_turn():
             self._events.append(Room())
         return out
-
-    def _pump(self) -> None:
-        """Move what the protocol produced to the sessions, until there is no more."""
-        arrivals = self._arrivals
-        arrivals.collect()
-        if arrivals.stalled:
-            arrivals.admit()
-        carrier, by_alias, active = self._carrier, self._peers.by_alias, self._peers.active
-        while runs := carrier.take_runs():
-            for alias, run in runs:
-                self._release(by_alias[alias], run)
-            if carrier.releases_at_once:
-                break
-        for alias, mid in carrier.take_acks().items():
-            session = by_alias[alias]
-            session.delivered = max(session.delivered, mid)
-            if not session.over:
-                session.control_due = True
-                active[session] = None
-        for alias, mid in carrier.take_permits().items():
-            session = by_alias[alias]
-            session.permit = max(session.permit, mid)
-            if not session.over:
-                session.control_due = True
-                active[session] = None
-        if self._linked:
-            self._confirm_linked()
-
-    def _release(self, session: Session, run: MessageRun) -> None:
-        """Queue messages that the protocol put on the network."""
-        if session.over:  # on a link, by a protocol that cannot forget
-            return
-        self._peers.active[session] = None
-        if self._observer is not None:
-            self._observer.released(session, run)
-        session.outbound.release(run)
-
-    def _confirm_linked(self) -> None:
-        """On a link: find out which messages the applications of others have by now."""
-        for session in self._live.values():
-            confirmed = self._carrier.confirmed(session.alias, session.outbound.acked)
-            if confirmed > session.confirmed:
-                waiting = session.unconfirmed
-                messages = size = 0
-                while waiting and waiting[0][0] <= confirmed:
-                    messages += 1
-                    size += waiting.popleft()[1]
-                self._confirm(session, confirmed, messages, size)
 
     # -- time -----------------------------------------------------------------
 

@@ -60,7 +60,12 @@ class Upkeep:
         armed = peer.armed
         if armed is not None and armed <= now + self._soonest:
             session = peer.session
-            if session is not None and session.established and not session.recovery.suspects:
+            if (
+                session is not None
+                and session.established
+                and not session.recovery.suspects
+                and (session.ack_by is None or armed <= session.ack_by)
+            ):
                 return
         when = self._deadline(peer)
         if when is not None:
@@ -108,6 +113,8 @@ class Upkeep:
         due = session.recovery.deadline
         if due is not None and due < when:
             when = due
+        if session.ack_by is not None and session.ack_by < when:
+            when = session.ack_by
         if owes is not None:
             if not session.silent:
                 when = min(when, self._silent_at(session, owes))
@@ -136,6 +143,9 @@ class Upkeep:
         if session is None or not session.established:
             self._look_for(peer, now)
             return
+        if session.ack_by is not None and session.ack_by <= now:
+            session.ack_due, session.ack_by = True, None
+            self._peers.active[session] = None
         recovery = session.recovery
         expiries = recovery.round_trip.backoff
         while (due := recovery.deadline) is not None and due <= now:

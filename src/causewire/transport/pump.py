@@ -1,0 +1,97 @@
+"""What the protocol wants to send, on its way to the sessions.
+
+    protocol -> messages to the Outbound of their session; acks and permits as its values
+
+This happens once per turn, before datagrams are filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.run import MessageRun
+from .arrivals import Arrivals
+from .carrier import Carrier
+from .events import Confirmed, Event
+from .ledger import Ledger
+from .observer import Observer
+from .peers import Peers
+from .session import Session
+
+__all__ = ["Pump"]
+
+
+class Pump:
+    """Moves what the protocol of a process produces to its sessions."""
+
+    def __init__(
+        self,
+        peers: Peers,
+        *,
+        carrier: Carrier,
+        arrivals: Arrivals,
+        ledger: Ledger,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._peers = peers
+        self._carrier = carrier
+        self._arrivals = arrivals
+        self._ledger = ledger
+        self._emit = emit
+        self._linked = not carrier.forgets
+        self.observer: Observer | None = None
+
+    def run(self) -> None:
+        """Move everything, until there is no more."""
+        arrivals, carrier = self._arrivals, self._carrier
+        arrivals.collect()
+        if arrivals.stalled:
+            arrivals.admit()
+        by_alias, active = self._peers.by_alias, self._peers.active
+        while runs := carrier.take_runs():
+            for alias, run in runs:
+                self._release(by_alias[alias], run)
+            if carrier.releases_at_once:
+                break
+        for alias, mid in carrier.take_acks().items():
+            session = by_alias[alias]
+            session.delivered = max(session.delivered, mid)
+            if not session.over:
+                session.control_due = True
+                active[session] = None
+        for alias, mid in carrier.take_permits().items():
+            session = by_alias[alias]
+            session.permit = max(session.permit, mid)
+            if not session.over:
+                session.control_due = True
+                active[session] = None
+        if self._linked:
+            self._confirm_linked()
+
+    def _release(self, session: Session, run: MessageRun) -> None:
+        """Queue messages that the protocol put on the network."""
+        if session.over:  # on a link, by a protocol that cannot forget
+            return
+        self._peers.active[session] = None
+        if self.observer is not None:
+            self.observer.released(session, run)
+        session.outbound.release(run)
+
+    def confirm(self, session: Session, mid: int, messages: int, size: int) -> None:
+        """Record that the peer's application has the messages up to `mid`."""
+        session.confirmed = mid
+        self._ledger.release(session, messages, size)
+        self._emit(Confirmed(session))
+        self._peers.room_again()
+
+    def _confirm_linked(self) -> None:
+        """On a link: find out which messages the applications of others have by now."""
+        for session in self._peers.live.values():
+            confirmed = self._carrier.confirmed(session.alias, session.outbound.acked)
+            if confirmed > session.confirmed:
+                waiting = session.unconfirmed
+                messages = size = 0
+                while waiting and waiting[0][0] <= confirmed:
+                    messages += 1
+                    size += waiting.popleft()[1]
+                self.confirm(session, confirmed, messages, size)
