@@ -54,7 +54,7 @@ PUBLIC: dict[str, str] = {
         Node Receipt
     """,
     "causewire.transport": """
-        Accepted Address Confirmed Delivered DropReason Event GiveUpAfter MessageBlocked
+        Accepted Address Confirmed Delivered DropReason Event GiveUpAfter Handled MessageBlocked
         NameInUse NodeCutOff NodeRejoined NodeRenumbered NodeSuperseded Observer PeerEvent
         PeerForgotten PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted PeerSilent
         PeerStatus PeerUp

@@ -11,6 +11,7 @@ import pytest
 from causewire.transport import (
     Confirmed,
     Delivered,
+    Handled,
     PeerEvent,
     Room,
     Session,
@@ -105,6 +106,6 @@ def events(transport: Transport[Any]) -> list[PeerEvent]:
     """All that a transport has reported about peers so far; a list to be cleared at will."""
     seen = _seen.setdefault(transport, [])
     while (event := transport.next_event()) is not None:
-        if not isinstance(event, Delivered | Confirmed | Room):
+        if not isinstance(event, Delivered | Confirmed | Handled | Room):
             seen.append(event)
     return seen

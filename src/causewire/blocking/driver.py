@@ -22,10 +22,13 @@ from ..transport import (
     Confirmed,
     Delivered,
     DropReason,
+    Handled,
     NodeRejoined,
     NodeSuperseded,
     PeerEvent,
+    PeerUp,
     Room,
+    Session,
     TraceFailed,
     Transport,
 )
@@ -58,6 +61,20 @@ class Receipt(BaseReceipt):
         """
         self[2]._wait_for(self, timeout)
         self._check()
+
+    def handled(self, timeout: float | None = None) -> None:
+        """Wait until the application of every receiver says that it has handled the message.
+
+        Args:
+            timeout: How many seconds to wait, or None for no limit.
+
+        Raises:
+            DeliveryFailed: A receiver is gone, or the node was closed before.
+            NodeError: A receiver does not report what its application has handled.
+            TimeoutError: It has not been handled in time.
+        """
+        self[2]._wait_until_handled(self, timeout)
+        self._check_handled()
 
 
 class Driver(BaseNode[Receipt]):
@@ -154,12 +171,14 @@ class Driver(BaseNode[Receipt]):
         while (event := transport.next_event()) is not None:
             if isinstance(event, Delivered):
                 self._readable.notify_all()
-            elif isinstance(event, Confirmed):
+            elif isinstance(event, Confirmed | Handled):
                 self._settled.notify_all()
             elif isinstance(event, Room):
                 self._room.notify_all()
             else:
                 self._publish(event)
+                if isinstance(event, PeerUp):
+                    self._settled.notify_all()
                 if isinstance(event, NodeSuperseded):
                     self._wake_all()
 
@@ -168,6 +187,11 @@ class Driver(BaseNode[Receipt]):
         log_event(self.name, event)
         for watcher in self._watchers:
             watcher.put(event)
+
+    def _report(self, session: Session, mid: int) -> None:
+        with self._lock:
+            self._transport.handled(session, mid)
+            self._wake()
 
     def _wake_all(self) -> None:
         for condition in (self._readable, self._room, self._settled):

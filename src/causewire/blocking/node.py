@@ -343,6 +343,13 @@ class Node(Driver):
             while receipt.missing and self._open:
                 wait_until(self._settled, deadline, "the message has not been delivered")
 
+    def _wait_until_handled(self, receipt: Receipt, timeout: float | None) -> None:
+        """Wait until a message is handled, or will never be, or the node is closed."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            while self._open and receipt.unhandled():
+                wait_until(self._settled, deadline, "the message has not been handled")
+
     def _find(self, name: str, place: Place) -> Address | None:
         """Return the address of a peer, or None if it cannot be resolved yet."""
         try:

@@ -106,11 +106,33 @@ class NumberedMessage(Packet):
 
 
 class Delivery(NamedTuple):
-    """A message handed to the application."""
+    """A message handed to the application.
+
+    An application that reports what it has handled (`Node(reports_handled=True)`) calls
+    `done`, or handles the message in a `with` or `async with` block, which calls it at the
+    end unless an exception leaves the block. Anywhere else, this does nothing.
+    """
 
     source: str
     mid: int
     payload: Any
+
+    def done(self) -> None:
+        """Say that the application has handled the message."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.done()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.done()
 
 
 class Wait(NamedTuple):

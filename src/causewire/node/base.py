@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..core.endpoint import Delivery
 from ..protocols import Protocol, describe
-from ..transport import Address, GiveUpAfter, Superseded, Transport, TransportConfig
+from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
 from ..transport.carrier import is_native
 from .addresses import Place
 from .metrics import metrics
@@ -83,6 +83,9 @@ class BaseNode(Generic[R]):
             events `PeerUp`, `PeerRestarted`, `PeerLeft` and `PeerForgotten`, at the place
             where they belong: after the last message of that incarnation, and before any
             message that may depend on the event. `isinstance(item, Message)` tells them apart.
+        reports_handled: Whether the application says when it has handled a message
+            (`message.done()`, or `async with message:`), so that senders can wait for that
+            with `receipt.handled()`. It then has to say so for every message.
         rejoin: Whether to continue as a new incarnation when peers have given this
             process up, rather than to raise `Superseded`.
 
@@ -115,6 +118,7 @@ class BaseNode(Generic[R]):
         give_up_after: GiveUpAfter | Literal["default"] = "default",
         rejoin: bool = False,
         ordered_events: bool = False,
+        reports_handled: bool = False,
     ) -> None:
         self._listen = listen
         self._places = dict(peers or {})
@@ -148,6 +152,7 @@ class BaseNode(Generic[R]):
             "give_up_after": give_up_after,
             "messages": self._messages,
             "ordered_events": ordered_events,
+            "report": self._report if reports_handled else None,
         }
         self._transport: Transport[R] = Transport(
             name, incarnation=incarnation or new_incarnation(), **self._arguments
@@ -165,6 +170,10 @@ class BaseNode(Generic[R]):
 
     def _prepare(self) -> None:
         """Set up what only this kind of node has."""
+
+    def _report(self, session: Session, mid: int) -> None:
+        """Have a peer told that the application has handled its message."""
+        raise NotImplementedError
 
     @property
     def name(self) -> str:

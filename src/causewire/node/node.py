@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
-from heapq import heappop, heappush
 from types import TracebackType
 from typing import Any, ClassVar, Self
 from weakref import WeakSet
@@ -20,9 +19,11 @@ from ..transport import (
     Address,
     Confirmed,
     Delivered,
+    Handled,
     NodeRejoined,
     NodeSuperseded,
     PeerEvent,
+    PeerUp,
     Reason,
     Room,
     Session,
@@ -35,6 +36,7 @@ from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
 from .journal import log_event
 from .receipt import BaseReceipt, Closed, Full, NodeError
+from .waiting import ReceiptWaiters, wake
 
 __all__ = ["Node", "Receipt"]
 
@@ -54,9 +56,21 @@ class Receipt(BaseReceipt):
         """
         mid, sessions, node = self
         for session in sessions:
-            if session.confirmed < mid and not session.over:
-                await node._confirmed(session, mid)
+            if node._bridge is not None and session.confirmed < mid and not session.over:
+                await node._receipts.delivered(session, mid)
         self._check()
+
+    async def handled(self) -> None:
+        """Wait until the application of every receiver says that it has handled the message.
+
+        Raises:
+            DeliveryFailed: A receiver is gone, or the node was closed before.
+            NodeError: A receiver does not report what its application has handled.
+        """
+        mid, _, node = self
+        while node._bridge is not None and (lacking := self.unhandled()):
+            await node._receipts.handled(lacking[0], mid)
+        self._check_handled()
 
 
 class Node(BaseNode[Receipt]):
@@ -71,8 +85,7 @@ class Node(BaseNode[Receipt]):
         self._bridge: Bridge | None = None
         self._readers: list[asyncio.Future[None]] = []
         self._senders: list[asyncio.Future[None]] = []
-        self._waiters: dict[Session, list[tuple[int, int, asyncio.Future[None]]]] = {}
-        """Those who wait for a message to be confirmed, for each session as a heap."""
+        self._receipts = ReceiptWaiters()
         self._watchers: list[asyncio.Queue[PeerEvent | None]] = []
         self._resolving: asyncio.Task[None] | None = None
 
@@ -117,7 +130,7 @@ class Node(BaseNode[Receipt]):
             return bool(self.drained)
         self._closing = True
         self._try_send = self._refuse
-        _wake(self._senders)
+        wake(self._senders)
         clock = bridge.loop.time
         deadline = clock() + (self._drain if drain is None else drain)
         while not self._transport.settled and clock() < deadline:
@@ -137,10 +150,8 @@ class Node(BaseNode[Receipt]):
             self._resolving.cancel()
         if self._recorder is not None:
             self._recorder.close()
-        _wake(self._readers)
-        for waiters in self._waiters.values():
-            _wake([future for _, _, future in waiters])
-        self._waiters.clear()
+        wake(self._readers)
+        self._receipts.wake_all()
         for watcher in self._watchers:
             watcher.put_nowait(None)
         return drained
@@ -358,8 +369,8 @@ class Node(BaseNode[Receipt]):
         self._try_send = self._transport.try_send
         self._dispatch(old)
         self._publish(NodeRejoined(self.name, self.incarnation))
-        _wake(self._senders)
-        _wake(self._readers)
+        wake(self._senders)
+        wake(self._readers)
         bridge.soon()
 
     def peers_up(self) -> list[str]:
@@ -380,13 +391,10 @@ class Node(BaseNode[Receipt]):
 
     # -- those who wait -------------------------------------------------------
 
-    async def _confirmed(self, session: Session, mid: int) -> None:
-        """Wait until a session has confirmed a message, or is over."""
-        if self._bridge is None:
-            return
-        future: asyncio.Future[None] = self._bridge.loop.create_future()
-        heappush(self._waiters.setdefault(session, []), (mid, id(future), future))
-        await future
+    def _report(self, session: Session, mid: int) -> None:
+        if self._bridge is not None:
+            self._transport.handled(session, mid)
+            self._bridge.soon()
 
     def _handle_events(self) -> None:
         """Wake whoever can continue."""
@@ -404,34 +412,26 @@ class Node(BaseNode[Receipt]):
         next_event = transport.next_event
         while (event := next_event()) is not None:
             if isinstance(event, Delivered):
-                _wake(self._readers)
+                wake(self._readers)
             elif isinstance(event, Confirmed):
-                self._settle(event.session)
+                self._receipts.confirmed(event.session)
             elif isinstance(event, Room):
-                _wake(self._senders)
+                wake(self._senders)
+            elif isinstance(event, Handled):
+                self._receipts.reported(*event)
             else:
                 self._publish(event)
+                if isinstance(event, PeerUp):
+                    self._receipts.met(event.name)
                 if isinstance(event, NodeSuperseded):
-                    _wake(self._senders)
-                    _wake(self._readers)
+                    wake(self._senders)
+                    wake(self._readers)
 
     def _publish(self, event: PeerEvent) -> None:
         """Log an event, and pass it on to those who watch."""
         log_event(self.name, event)
         for watcher in self._watchers:
             watcher.put_nowait(event)
-
-    def _settle(self, session: Session) -> None:
-        """Wake those who wait for messages that are confirmed, or never will be."""
-        waiters = self._waiters.get(session)
-        if not waiters:
-            return
-        while waiters and (session.over or waiters[0][0] <= session.confirmed):
-            future = heappop(waiters)[2]
-            if not future.done():
-                future.set_result(None)
-        if not waiters:
-            del self._waiters[session]
 
     async def _find(self, name: str, place: Place) -> Address | None:
         """Return the address of a peer, or None if it cannot be resolved yet."""
@@ -461,10 +461,3 @@ class Node(BaseNode[Receipt]):
                     await self._resolve(name)
                 except Exception as error:
                     _resolver_log.warning("%s: the address of %s: %s", self.name, name, error)
-
-
-def _wake(waiting: list[asyncio.Future[None]]) -> None:
-    for future in waiting:
-        if not future.done():
-            future.set_result(None)
-    waiting.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.errors import CausewireError
-from ..transport import Accepted
+from ..transport import Accepted, Session
 
 __all__ = ["BaseReceipt", "Closed", "DeliveryFailed", "Full", "NodeError"]
 
@@ -26,15 +26,18 @@ class DeliveryFailed(NodeError):  # noqa: N818
     Attributes:
         mid: The number of the message.
         names: The receivers that are not known to have delivered it.
+        what: `delivered`, or `handled` if that was asked for.
     """
 
-    def __init__(self, mid: int, names: tuple[str, ...]) -> None:
-        super().__init__(mid, names)
+    def __init__(self, mid: int, names: tuple[str, ...], what: str = "delivered") -> None:
+        super().__init__(mid, names, what)
         self.mid = mid
         self.names = names
+        self.what = what
 
     def __str__(self) -> str:
-        return f"message {self.mid} is not known to have been delivered by {', '.join(self.names)}"
+        names = ", ".join(self.names)
+        return f"message {self.mid} is not known to have been {self.what} by {names}"
 
 
 class BaseReceipt(Accepted):
@@ -47,3 +50,24 @@ class BaseReceipt(Accepted):
         lacking = tuple([s.name for s in self[1] if s.confirmed < self[0]])
         if lacking:
             raise DeliveryFailed(self[0], lacking)
+
+    def unhandled(self) -> list[Session]:
+        """Return the sessions with receivers that may still report the message as handled.
+
+        Raises:
+            NodeError: A receiver does not report that.
+        """
+        lacking = [s for s in self[1] if s.handled is None or self[0] not in s.handled]
+        for session in lacking:
+            if session.established and session.handled is None:
+                raise NodeError(
+                    f"{session.name} does not report what its application has handled: "
+                    "it needs Node(reports_handled=True)"
+                )
+        return [session for session in lacking if not session.over]
+
+    def _check_handled(self) -> None:
+        """Raise `DeliveryFailed` unless every receiver is known to have handled it."""
+        lacking = tuple([s.name for s in self[1] if s.handled is None or self[0] not in s.handled])
+        if lacking:
+            raise DeliveryFailed(self[0], lacking, "handled")

@@ -20,6 +20,7 @@ from .carrier import Carrier
 from .config import TransportConfig
 from .events import Delivered, Event
 from .frames import Contents
+from .handling import Report, ReportedDelivery
 from .inbound import OVERHEAD
 from .names import PeerName
 from .observer import Observer
@@ -53,6 +54,8 @@ class Arrivals:
         """Whether the protocol knows an incarnation by another name than its own."""
         self.identified = False
         """Whether the source of a message has to state its incarnation."""
+        self.report: Report | None = None
+        """Called when the application has handled a message, if this process reports that."""
         self.waiting_bytes = 0
         """What messages of all peers that wait here are charged."""
         self._ready: dict[Session, None] = {}
@@ -200,7 +203,7 @@ class Arrivals:
         if self.observer is not None:
             labels = {alias: session.label for alias, session in self.aliases.items()}
             self.observer.delivered(deliveries, labels)
-        if self.renamed or self.identified:
+        if self.renamed or self.identified or self.report is not None:
             deliveries = [self._by_name(delivery) for delivery in deliveries]
         if run is not None and len(deliveries) == len(run.mids) and self._carrier.forgets:
             size = run.size
@@ -221,7 +224,13 @@ class Arrivals:
         session = self.aliases.get(source)
         if session is None:
             return delivery
-        return Delivery(PeerName(session.name, session.incarnation), mid, payload)
+        name = PeerName(session.name, session.incarnation)
+        if self.report is None or session.unhandled is None:
+            return Delivery(name, mid, payload)
+        reported = ReportedDelivery(name, mid, payload)
+        reported.report, reported.session = self.report, session
+        session.unhandled.delivered(mid)
+        return reported
 
     def restored(self) -> None:
         """Count what was in the queue from the beginning."""

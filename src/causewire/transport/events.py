@@ -1,7 +1,7 @@
 """What a transport reports to its driver through `Transport.next_event`.
 
-Three events are for the driver itself, so that it can wake whoever waits: `Delivered`,
-`Confirmed` and `Room`. All others say what happened to peers and messages, and a driver
+Four events are for the driver itself, so that it can wake whoever waits: `Delivered`,
+`Confirmed`, `Handled` and `Room`. All others say what happened to peers and messages, and a driver
 passes them on to the application.
 """
 
@@ -19,6 +19,7 @@ __all__ = [
     "Confirmed",
     "Delivered",
     "Event",
+    "Handled",
     "MessageBlocked",
     "NameInUse",
     "NodeCutOff",
@@ -49,6 +50,14 @@ class Confirmed(NamedTuple):
     """`session.confirmed` has grown, or the session is over: receipts may be settled."""
 
     session: Session
+
+
+class Handled(NamedTuple):
+    """The peer's application has handled the messages to it from `low` to `high`."""
+
+    session: Session
+    low: int
+    high: int
 
 
 class Room(NamedTuple):
@@ -193,5 +202,5 @@ PeerEvent: TypeAlias = (
 )
 """Events that an application may want to know."""
 
-Event: TypeAlias = Delivered | Confirmed | Room | PeerEvent
+Event: TypeAlias = Delivered | Confirmed | Handled | Room | PeerEvent
 """Everything that `Transport.next_event` returns."""

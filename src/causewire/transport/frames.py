@@ -28,28 +28,11 @@ from ..core.run import MessageRun
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
 
 __all__ = [
-    "BYE",
-    "PING",
-    "WHY",
-    "Contents",
-    "FrameType",
-    "Piece",
-    "may_be_acked_late",
-    "most_messages",
-    "put_ack",
-    "put_because",
-    "put_challenge",
-    "put_clock",
-    "put_delivered",
-    "put_obituary",
-    "put_permit",
-    "put_piece",
-    "put_response",
-    "put_run",
-    "put_single",
-    "read",
+    "BYE", "PING", "WHY", "Contents", "FrameType", "Piece", "may_be_acked_late", "most_messages",
+    "put_ack", "put_because", "put_challenge", "put_clock", "put_delivered", "put_handled",
+    "put_obituary", "put_permit", "put_piece", "put_response", "put_run", "put_single", "read",
     "read_run",
-]
+]  # fmt: skip
 
 
 class FrameType(IntEnum):
@@ -66,6 +49,7 @@ class FrameType(IntEnum):
     BYE = 0x09
     CHALLENGE = 0x0A
     RESPONSE = 0x0B
+    HANDLED = 0x0C
     MESSAGES = 0x10
     PIECE = 0x18
 
@@ -132,6 +116,8 @@ class Contents:
     """Bytes to be sent back to where they came from."""
     response: bytes = b""
     """The answer to that."""
+    handled: list[tuple[int, int]] = []
+    """Ranges of your messages that the application here has handled."""
 
 
 def most_messages(size: int) -> int:
@@ -150,6 +136,9 @@ WHY = bytes([FrameType.WHY])
 
 BYE = bytes([FrameType.BYE])
 """Says that the sender closes down."""
+
+MOST_HANDLED = 256
+"""The most ranges of a HANDLED frame."""
 
 ACK_MOST = 128
 """The most bytes of an ACK frame."""
@@ -211,6 +200,19 @@ def put_challenge(token: bytes) -> bytes:
 def put_response(token: bytes) -> bytes:
     """Return a RESPONSE frame, the answer to a CHALLENGE."""
     return b"\x0b" + token
+
+
+def put_handled(ranges: Sequence[tuple[int, int]], space: int) -> tuple[bytes, int]:
+    """Return a HANDLED frame of as many ranges as fit into `space` bytes, and their number."""
+    parts: list[bytes] = []
+    left = space - 3
+    for low, high in ranges[:MOST_HANDLED]:
+        part = put(low) + put(high - low)
+        left -= len(part)
+        if left < 0:
+            break
+        parts.append(part)
+    return b"\x0c" + put(len(parts)) + b"".join(parts), len(parts)
 
 
 def put_because(names: Iterable[str], space: int) -> bytes:
@@ -336,6 +338,15 @@ def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
         contents.challenge, at = _read_token(data, at)
     elif kind == FrameType.RESPONSE:
         contents.response, at = _read_token(data, at)
+    elif kind == FrameType.HANDLED:
+        count, at = get(data, at)
+        if count > MOST_HANDLED:
+            raise MalformedError("more ranges than a HANDLED frame may have")
+        contents.handled = ranges = []
+        for _ in range(count):
+            low, at = _read_mid(data, at)
+            size, at = get(data, at)
+            ranges.append((low, low + size))
     else:
         raise MalformedError(f"unknown frame type {kind:#x}")
     return at

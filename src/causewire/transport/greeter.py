@@ -81,6 +81,7 @@ class Greeter:
             exchange,
             rival,
             me.connection,
+            me.reports,
         ).encode()
         self.out.append((self._sealer.close_greeting(head, contents), address))
 

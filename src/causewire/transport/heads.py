@@ -64,12 +64,15 @@ class Greeting(NamedTuple):
     """Another living process has the name of the receiver."""
     connection: int = 0
     """How many times the sender, the same incarnation, has come back with its memory."""
+    reports: bool = False
+    """The sender reports which messages its application has handled."""
 
     def encode(self) -> bytes:
         """Return the contents as bytes."""
         numbers = (self.life, self.messages, self.room, self.datagram)
         answers = self.answers.to_bytes(8, "big")
-        flags = bytes((self.settled | self.rival << 1 | bool(self.connection) << 2,))
+        more = bool(self.connection) << 2 | self.reports << 3
+        flags = bytes((self.settled | self.rival << 1 | more,))
         parts = [answers, flags, put_text(self.protocol), *map(put, numbers)]
         if self.connection:
             parts.append(put(self.connection))
@@ -82,7 +85,7 @@ class Greeting(NamedTuple):
         Raises:
             MalformedError: There is none.
         """
-        if len(data) < 9 or data[8] > 7:
+        if len(data) < 9 or data[8] > 15:
             raise MalformedError("cut short, or an impossible flag")
         protocol, at = get_text(data, 9)
         if not protocol.isprintable():
@@ -101,9 +104,9 @@ class Greeting(NamedTuple):
         if not life or not messages or not room or datagram < LEAST_DATAGRAM:
             raise MalformedError("a greeting that leaves no room")
         answers = int.from_bytes(data[:8], "big")
-        settled, rival = bool(data[8] & 1), bool(data[8] & 2)
+        settled, rival, reports = [bool(data[8] & bit) for bit in (1, 2, 8)]
         limits = (messages, room, datagram)
-        return cls(answers, settled, protocol, life, *limits, exchange, rival, connection)
+        return cls(answers, settled, protocol, life, *limits, exchange, rival, connection, reports)
 
 
 def greeting_head(source: str, born: int, target: str) -> bytes:

@@ -34,11 +34,18 @@ class Identity:
         "life",
         "name",
         "protocol",
+        "reports",
         "superseded",
     )
 
     def __init__(
-        self, name: str, incarnation: int, protocol: str, life: int, connection: int = 0
+        self,
+        name: str,
+        incarnation: int,
+        protocol: str,
+        life: int,
+        connection: int = 0,
+        reports: bool = False,
     ) -> None:
         if not 0 < incarnation < 1 << 63:
             raise ValueError("an incarnation must be a number of up to 63 bits, from 1")
@@ -48,6 +55,8 @@ class Identity:
         self.life = life
         self.connection = connection
         """How many times this incarnation has come back with its memory."""
+        self.reports = reports
+        """Whether it reports which messages its application has handled."""
         self.superseded = 0
         """If peers ignore this incarnation: the lowest one that they accept."""
         self.cut_off = False

@@ -51,6 +51,7 @@ from .events import (
     PeerUp,
     Room,
 )
+from .handling import Unhandled
 from .heads import Greeting
 from .identity import Identity, Peer, check_name
 from .ledger import Ledger
@@ -214,6 +215,7 @@ class Peers:
         session.obituaries = {n: self._word(n) for n in self.floors if n != peer.name}
         peer.greet_at = None
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
+        session.unhandled = Unhandled() if self._me.reports else None
         session.bye_due = self.closing
         self.active[session] = None
         self._emit(PeerUp(PeerName(peer.name, born)))
@@ -347,7 +349,7 @@ class Peers:
                 self.active[other] = None
 
     def _word(self, name: str) -> int:
-        """Return what others are told of a process that is gone: its obituary on the wire."""
+        """Return the obituary of a process as it is sent to others."""
         return self.floors[name] | (LEFT if name in self._departures else 0)
 
     def obituary(self, name: str, word: int, informant: str, now: float) -> Session | None:
@@ -413,8 +415,16 @@ class Peers:
         self.end(session, floor, now, PeerForgotten)
         return session if floor else None
 
+    def close(self) -> None:
+        """Say goodbye to everybody, with the next datagrams, until it is acknowledged."""
+        self.closing = True
+        for session in self.live.values():
+            if session.established:
+                session.control_due = session.bye_due = True
+                self.active[session] = None
+
     def abort(self) -> None:
-        """End all sessions without telling anybody."""
+        """End all sessions without telling anybody; receipts that are not settled fail."""
         for session in self.live.values():
             self._ledger.call_in(session)
             session.end()

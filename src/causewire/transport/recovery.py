@@ -129,6 +129,8 @@ class Sent:
     obituaries: Sequence[tuple[str, int]] = ()
     patient: bool = False
     """Whether its arrival may be acknowledged late, by `ack_delay`."""
+    handled: Sequence[tuple[int, int]] = ()
+    """Ranges of messages that it reports as handled."""
 
     def __init__(self, time: float, size: int = 0, control: bool = False) -> None:
         self.time = time

@@ -34,6 +34,7 @@ from .frames import (
     put_obituary,
     put_permit,
 )
+from .handling import HandledRanges, Unhandled
 from .heads import HEAD, SESSION, Greeting
 from .inbound import Inbound
 from .outbound import Outbound
@@ -57,63 +58,18 @@ an ack and control frames."""
 class Session:
     """This process and one incarnation of a peer.
 
-    Drivers use `name`, `confirmed` and `over`; the rest is for the transport.
+    Drivers use `name`, `confirmed`, `handled`, `established` and `over`.
     """
 
     __slots__ = (
-        "_former",
-        "_limit",
-        "_opening",
-        "_proved",
-        "_safe",
-        "_sealing",
-        "accepted",
-        "ack_by",
-        "ack_due",
-        "address",
-        "agreement",
-        "alias",
-        "alone",
-        "answer",
-        "because",
-        "bye_acked",
-        "bye_due",
-        "confirmed",
-        "connection",
-        "control_due",
-        "credit",
-        "credit_left",
-        "delivered",
-        "established",
-        "exchange",
-        "flagged",
-        "heard_at",
-        "inbound",
-        "incarnation",
-        "label",
-        "lent",
-        "lent_in",
-        "name",
-        "obituaries",
-        "obituaries_due",
-        "outbound",
-        "over",
-        "owes",
-        "permit",
-        "permitted",
-        "ping_due",
-        "pinged_at",
-        "progress",
-        "received",
-        "recovery",
-        "send",
-        "silent",
-        "taken",
-        "taken_bytes",
-        "trouble",
-        "unconfirmed",
-        "why_due",
-    )
+        "_former", "_limit", "_opening", "_proved", "_safe", "_sealing", "accepted", "ack_by",
+        "ack_due", "address", "agreement", "alias", "alone", "answer", "because", "bye_acked",
+        "bye_due", "confirmed", "connection", "control_due", "credit", "credit_left", "delivered",
+        "established", "exchange", "flagged", "handled", "heard_at", "inbound", "incarnation",
+        "label", "lent", "lent_in", "name", "obituaries", "obituaries_due", "outbound", "over",
+        "owes", "permit", "permitted", "ping_due", "pinged_at", "progress", "received", "recovery",
+        "send", "silent", "taken", "taken_bytes", "trouble", "unconfirmed", "unhandled", "why_due",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -198,6 +154,10 @@ class Session:
         """The peer's last message that is permitted."""
         self.because: Sequence[str] = ()
         """The processes that its permits wait for, as it says."""
+        self.unhandled: Unhandled | None = None
+        """The peer's messages that are not handled here, if this process reports that."""
+        self.handled: HandledRanges | None = None
+        """The messages that the peer has handled, if it reports that."""
         # Times.
         self.heard_at = 0.0
         self.pinged_at = 0.0
@@ -238,6 +198,7 @@ class Session:
         self.recovery.window = CongestionWindow(min(limit, greeting.datagram))
         self.outbound.peer_messages = greeting.messages
         self.outbound.peer_bytes = greeting.room
+        self.handled = HandledRanges() if greeting.reports else None
         if greeting.life > 1:
             self.label = f"{self.name}/{greeting.life}"
         return self._opening.tag
@@ -329,23 +290,19 @@ class Session:
     @property
     def wants_to_send(self) -> bool:
         """Whether a datagram has to be sent now."""
-        return (
+        return bool(
             self.ack_due
             or self.control_due
             or self.ping_due
             or self.bye_due
             or self.obituaries_due
             or self.answer is not None
+            or (self.unhandled is not None and self.unhandled.due)
             or (self.recovery.open and self.outbound.pending)
         )
 
     def datagrams(self, now: float, clock: int) -> list[bytes]:
-        """Return all datagrams that may be sent now.
-
-        Args:
-            now: The time.
-            clock: The Lamport time, or 0 if no trace is written.
-        """
+        """Return all datagrams that may be sent now; `clock` is the Lamport time, or 0."""
         if not clock:
             datagram = self._short_way(now)
             if datagram is not None:
@@ -382,6 +339,7 @@ class Session:
             or self.bye_due
             or self.why_due
             or self.answer is not None
+            or self.unhandled is not None
             or not recovery.open
         ):
             return None
@@ -465,6 +423,8 @@ class Session:
             self.ping_due = False
         if self.answer is not None and budget.offer(put_because(self.answer, budget.left)):
             self.answer = None
+        if self.unhandled is not None:
+            sent.handled = self.unhandled.put(budget)
         if self.bye_due and budget.offer(BYE):
             self.bye_due = False
             sent.bye = True
@@ -510,5 +470,7 @@ class Session:
                 self.obituaries_due = True
             if sent.bye:
                 self.bye_due = not self.bye_acked
+            if self.unhandled is not None:
+                self.unhandled.report(sent.handled)
             if not sent.items and not sent.control:
                 self.ping_due = True

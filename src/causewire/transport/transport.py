@@ -35,16 +35,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic
 
-from ..core.endpoint import Delivery, LocalProtocolError, RemoteProtocolError
+from ..core.endpoint import Delivery, RemoteProtocolError
 from ..protocols import Protocol, describe
 from .acceptance import A, Acceptance, Accepted
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
-from .errors import Superseded, UnknownPeer
-from .events import Address, Event, InOrder, MessageBlocked, PeerUp, Room
+from .events import Address, Event, Handled, InOrder, MessageBlocked, PeerUp, Room
 from .frames import Contents, read
 from .greeter import Greeter
+from .handling import Report
 from .heads import HEAD, SESSION
 from .identity import Identity
 from .ledger import Ledger
@@ -92,6 +92,7 @@ class Transport(Generic[A]):
         memory: What an earlier run of this process knew, if it is to be continued. The driver
             then writes `journal` to its store.
         connection: How many times this incarnation was continued.
+        report: Called when the application has handled a message, if peers are to know.
     """
 
     def __init__(
@@ -115,9 +116,10 @@ class Transport(Generic[A]):
         ordered_events: bool = False,
         memory: Memory | None = None,
         connection: int = 0,
+        report: Report | None = None,
     ) -> None:
         about = describe(protocol).with_options(**(protocol_options or {}))
-        self.me = Identity(name, incarnation, about.name, life, connection)
+        self.me = Identity(name, incarnation, about.name, life, connection, report is not None)
         self.config = config or TransportConfig()
         self.stats = Stats()
         self._events: deque[Event] = deque()
@@ -133,6 +135,7 @@ class Transport(Generic[A]):
         self._ledger = Ledger(self.config)
         self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit, messages)
         self._arrivals.identified = ordered_events
+        self._arrivals.report = report
         self.messages = self._arrivals.messages
         """Delivered messages in their order; the driver takes them from the left."""
         config, stats, carrier = self.config, self.stats, self._carrier
@@ -141,12 +144,22 @@ class Transport(Generic[A]):
         self._peers = Peers(self.me, entropy=entropy, **room, **common)
         self._live = self._peers.live
         self.add_peer = self._peers.add
+        self.close = self._peers.close
+        self.abort = self._peers.abort
         self._greeter = Greeter(
             self.me, self._peers, carrier=carrier, sealer=self._sealer, **common
         )
         self._paths = Paths(self._peers, entropy)
         patience = policy(give_up_after, about.name, carrier.forgets)
-        self._upkeep = Upkeep(self.me, self._peers, self._greeter, give_up_after=patience, **common)
+        self._upkeep = Upkeep(
+            self.me,
+            self._peers,
+            self._greeter,
+            give_up_after=patience,
+            forgets=carrier.forgets,
+            **common,
+        )
+        self.forget = self._upkeep.give_up
         self._acceptance = Acceptance(
             self.me,
             self._peers,
@@ -217,35 +230,11 @@ class Transport(Generic[A]):
 
     # -- peers ----------------------------------------------------------------
 
-    def forget(self, name: str, now: float) -> None:
-        """Give a peer up: treat it as dead, and tell everybody.
-
-        Messages to it fail, and nothing waits for it any longer.
-
-        Raises:
-            UnknownPeer: There is no such peer.
-            LocalProtocolError: The protocol cannot continue without a member.
-            Superseded: This process was given up itself.
-        """
-        if self.me.superseded:
-            raise Superseded(self.me.name, self.me.superseded)
-        if name not in self._peers.known:
-            raise UnknownPeer([name])
-        if self._linked:
-            raise LocalProtocolError(f"{self.me.protocol} cannot continue without {name!r}")
-        self._upkeep.forget(name, now)
-
-    def abort(self) -> None:
-        """End all sessions without telling anybody; receipts that are not settled fail."""
-        self._peers.abort()
-
-    def close(self) -> None:
-        """Say goodbye to everybody, with the next datagrams, until it is acknowledged."""
-        self._peers.closing = True
-        for session in self._live.values():
-            if session.established:
-                session.control_due = session.bye_due = True
-                self._peers.active[session] = None
+    def handled(self, session: Session, mid: int) -> None:
+        """Have a peer told that the application has handled its message."""
+        unhandled = session.unhandled
+        if unhandled is not None and not session.over and unhandled.done(mid):
+            self._peers.active[session] = None
 
     @property
     def unheard(self) -> list[str]:
@@ -391,6 +380,10 @@ class Transport(Generic[A]):
             session.answer = culprits(self._live.values(), session, now)
         if contents.because is not None:
             session.because = contents.because
+        for low, high in contents.handled:
+            if session.handled is not None:
+                session.handled.add(low, high)
+                self._events.append(Handled(session, low, high))
         if contents.bye:
             self._greeter.out.append((session.last_ack(), session.address))
             self._peers.left(session, now)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import nlargest
 
+from ..core.endpoint import LocalProtocolError
 from .config import TransportConfig
+from .errors import Superseded, UnknownPeer
 from .events import Address, Event, PeerSilent
 from .greeter import Greeter
 from .identity import Identity, Peer
@@ -40,9 +42,11 @@ class Upkeep:
         stats: Stats,
         emit: Callable[[Event], None],
         give_up_after: Callable[[str], float | None],
+        forgets: bool,
     ) -> None:
         self._me = me
         self._policy = give_up_after
+        self._forgets = forgets
         self._peers = peers
         self._greeter = greeter
         self._config = config
@@ -234,6 +238,25 @@ class Upkeep:
         elif session is None and peer.gone and now >= peer.gone_at + config.linger:
             peer.gone_at = now
             self._peers.reap(peer)
+
+    def give_up(self, name: str, now: float) -> None:
+        """Give a peer up: treat it as dead, and tell everybody.
+
+        Messages to it fail, and nothing waits for it any longer.
+
+        Raises:
+            UnknownPeer: There is no such peer.
+            LocalProtocolError: The protocol cannot continue without a member.
+            Superseded: This process was given up itself.
+        """
+        me = self._me
+        if me.superseded:
+            raise Superseded(me.name, me.superseded)
+        if name not in self._peers.known:
+            raise UnknownPeer([name])
+        if not self._forgets:
+            raise LocalProtocolError(f"{me.protocol} cannot continue without {name!r}")
+        self.forget(name, now)
 
     def forget(self, name: str, now: float) -> None:
         """Give a peer up, and tell it so in case it is alive."""

@@ -20,6 +20,7 @@ from ...transport import (
     Address,
     Confirmed,
     Delivered,
+    Handled,
     NodeCutOff,
     NodeSuperseded,
     PeerGone,
@@ -152,7 +153,7 @@ class Wire:
             target = self.hosts[self._owners[address]]
             self._carry(host, target, (data, host.address, address), len(data), 0)
         while (event := transport.next_event()) is not None:
-            if not isinstance(event, Delivered | Confirmed | Room):
+            if not isinstance(event, Delivered | Confirmed | Handled | Room):
                 host.events.append(event)
                 if isinstance(event, NodeSuperseded | NodeCutOff):
                     self.at(self.now, lambda: self._superseded(host))
