@@ -243,6 +243,52 @@ def test_how_a_run_is_shared_out() -> None:
     assert choose(10**6, 100, 16, limits) == Shape()
 
 
+@pytest.mark.parametrize(
+    ("processes", "lost", "stretches", "blocks"),
+    [
+        (100, 0, 0.17, 0.94),
+        (100, 0.0001, 0.48, 0.40),
+        (100, 0.01, 0.48, 0.35),
+        (100, 0.3, 0.74, 0.26),
+        (1000, 0, 0.17, 0.33),
+        (1000, 0.0001, 0.27, 0.24),
+        (1000, 0.01, 0.72, 0.21),
+        (1000, 0.3, 0.46, 0.18),
+    ],
+)
+def test_the_shape_is_the_one_that_won_in_the_measurements(
+    processes: int, lost: float, stretches: float, blocks: float
+) -> None:
+    """The columns *longest* of docs/measurements/pipeline.md."""
+    shape = choose(10**8, processes, 8, Limits(), lost)
+    assert (shape.stretches > 1) == (stretches < blocks)
+    assert (shape.blocks > 1) == (blocks < stretches)
+
+
+@pytest.mark.parametrize(("every", "shape"), [(0, Shape(stretches=14)), (50, Shape(blocks=2))])
+def test_lost_messages_are_noticed_before_the_shape_is_chosen(
+    every: int, shape: Shape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Chosen(Exception):  # noqa: N818
+        pass
+
+    def chosen(*arguments: Any) -> Any:
+        raise Chosen(choose(*arguments))
+
+    events = long_run(3, processes=40, steps=900)
+    if every:
+        deliveries = [e for e in events if e.kind == "deliver"]
+        lost = set(deliveries[::every])
+        events = [e for e in events if e not in lost]
+    pieces = layout([str(write(tmp_path / "long.parquet", events, rows=len(events)))])
+    no_session: Any = None
+    monkeypatch.setattr(large, "parallelism", lambda spark: 2)
+    monkeypatch.setattr(large, "choose", chosen)
+    with pytest.raises(Chosen) as found:
+        check_large(no_session, "long", pieces, limits=SMALL)
+    assert found.value.args == (shape,)
+
+
 def test_bad_rows_are_counted_when_none_is_to_be_shown() -> None:
     """`check` does so, and so must the sum of what tasks found."""
     events = [Event("r", "b", k, k, k, "deliver", "a", k, ("a",)) for k in (1, 2)]

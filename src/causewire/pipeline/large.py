@@ -6,8 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..check import BadRow, Report, Scan
 from ..check.assemble import assemble
+from ..check.columns import DELIVER, SEND, Columns
 from .limits import Limits, Shape, blocks_for, choose
 from .parts import Part, PartResult, over_origins
 from .pieces import Piece, Region
@@ -19,7 +22,10 @@ from .trouble import Trouble
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_large"]
+__all__ = ["check_large", "overdue_share"]
+
+_LOOK = 200_000
+"""Rows of a run that are looked at before its shape is chosen."""
 
 
 def check_large(
@@ -54,9 +60,9 @@ def check_large(
     """
     limits = limits or Limits()
     rows, cores = sum(piece.rows for piece in pieces), parallelism(spark)
-    processes = _first_mentioned(run, pieces)
+    processes, overdue = _first_look(run, pieces)
     if shape is None:
-        shape = choose(rows, len(processes), cores, limits)
+        shape = choose(rows, len(processes), cores, limits, overdue)
     whole = Part(run, tuple(pieces), None, examples, unique)
     result: PartResult | None = None
     if shape.stretches > 1:
@@ -92,10 +98,33 @@ def check_large(
     )
 
 
-def _first_mentioned(run: str, pieces: Sequence[Piece]) -> list[str]:
-    """Return everyone whom the run mentions in the first piece that it has for itself."""
+def _first_look(run: str, pieces: Sequence[Piece]) -> tuple[list[str], float]:
+    """Return everyone whom the run mentions in the first piece that it has for itself.
+
+    And, of the rows up to there, the share of copies that are overdue.
+    """
     own = next((k for k, piece in enumerate(pieces) if piece.run == run), 0)
     names: list[str] = []
+    held: list[Columns] = []
+    left = _LOOK
     for chunk in Region(run, pieces[: own + 1]).chunks():
         names = chunk.run.processes
-    return names
+        if left > 0:
+            held.append(chunk.columns.rows(0, left).copy())
+            left -= len(held[-1].kind)
+    return names, overdue_share(Columns.joined(held)) if held else 0.0
+
+
+def overdue_share(columns: Columns) -> float:
+    """Return which share of the copies sent in the first half of these rows did not arrive.
+
+    Where messages arrive soon, this is the share of those that are lost.
+    """
+    sends = np.flatnonzero(columns.kind[: len(columns.kind) // 2] == SEND)
+    copies = int(np.diff(columns.first)[sends].sum())
+    if not copies:
+        return 0.0
+    message = columns.mid << 20 ^ columns.origin
+    known = (columns.kind == DELIVER) & np.isin(message, message[sends])
+    arrived = np.unique(message[known] << 20 ^ columns.process[known])
+    return max(0.0, 1 - len(arrived) / copies)

@@ -17,9 +17,8 @@ class Limits:
 
     large: int = 4_000_000
     """A run from this size on is shared by several tasks."""
-    wide: int = 512
-    """A block of origins has at least half as many processes: narrow blocks waste the work
-    that does not depend on their width."""
+    wide: int = 32
+    """A block of origins has at least as many processes: as many clocks fit into a vector."""
     stretch: int = 1_000_000
     """No stretch has fewer rows."""
     longest: int = 50_000_000
@@ -27,6 +26,9 @@ class Limits:
     flight: int = 1_000_000
     """Copies in flight where a stretch begins, at most: they go to the driver, and where
     messages take that long there is no point in stretches."""
+    overdue: float = 0.0001
+    """The share of copies that are overdue where a run begins, from which on stretches do not
+    pay: they have to read on until what was sent in them has arrived."""
     share: int = 200_000
     """Small runs: a task gets at least as many rows."""
     enough: int = 3_000_000
@@ -42,22 +44,31 @@ class Shape(NamedTuple):
     stretches: int = 1
 
 
-def choose(rows: int, processes: int, cores: int, limits: Limits) -> Shape:
+def choose(rows: int, processes: int, cores: int, limits: Limits, overdue: float = 0.0) -> Shape:
     """Return the shape for a run of this size.
 
-    Stretches of time are the default: a single pass, with hardly a row read twice. Blocks of
-    origins are for clocks that do not fit into one task. (`docs/measurements/pipeline.md` has the
-    measurements behind this.)
+    Stretches of time win where messages arrive: a single pass, with hardly a row read twice.
+    Blocks of origins win where messages are lost, and are needed if the clocks do not fit
+    into one task. (`docs/measurements/pipeline.md` has the measurements behind this.)
+
+    Args:
+        rows: How many rows the run has.
+        processes: How many processes are known before the run is read.
+        cores: How many tasks run at the same time.
+        limits: The sizes that decide.
+        overdue: The share of copies that do not arrive soon, as far as is known.
     """
     least = ceil(CLOCK_BYTES * processes**2 / limits.memory)
     if least > 1:
         return Shape(blocks=max(least, blocks_for(processes, cores, limits)))
+    if overdue >= limits.overdue:
+        blocks = blocks_for(processes, cores, limits)
+        if blocks > 1:
+            return Shape(blocks=blocks)
     many = min(rows // limits.stretch, cores * ceil(rows / cores / limits.longest))
     return Shape(stretches=max(1, many) if cores > 1 else 1)
 
 
 def blocks_for(processes: int, cores: int, limits: Limits) -> int:
-    """Return how many blocks of origins there are, if each is to be worth a task."""
-    if processes < limits.wide:
-        return 1
-    return min(cores, max(1, processes // (limits.wide // 2)))
+    """Return how many blocks of origins there are: one for each core, if they are wide enough."""
+    return min(cores, ceil(processes / limits.wide))
