@@ -308,7 +308,8 @@ class Adaptive(AliasEndpoint):
                 if origin == source:
                     raise RemoteProtocolError(f"{source!r} lists its own message {mid} to {me!r}")
                 peer = peers.get(origin)
-                if peer is None or peer.delivered < mid:
+                delivered = 0 if peer is None else peer.delivered
+                if delivered < mid and self._void.get(origin, 0) < mid:
                     needs.append((origin, mid))
         return needs
 
@@ -351,13 +352,6 @@ class Adaptive(AliasEndpoint):
         elif peer is None and (not isinstance(source, str) or source in ("", self.me)):
             raise RemoteProtocolError(f"a packet from {source!r}, which is no other process")
         self._packets.append((source, _new(Got, ("got", mid, number))))
-
-    # -- when a process is gone -----------------------------------------------
-
-    def _forget(self, peer: str) -> tuple[int, ...]:
-        failed = super()._forget(peer)
-        self._held.forget(peer)
-        return failed
 
     # -- what the driver takes ------------------------------------------------
 
@@ -461,9 +455,9 @@ class Adaptive(AliasEndpoint):
             frozenset(self._copies.items()),
             self._held.state(),
             tuple([peer.name for peer in self._burst]),
+            frozenset(self._void.items()),
         )
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         twin._groups = self._groups
-        twin._held = self._held.copy()

@@ -10,16 +10,23 @@ never reached. Then it is reported like any delivery, and no longer stands for a
 
 The destination of such an entry does not know under which alias it was meant. A driver
 reads an alias of this process as this process. If the messages went to another incarnation,
-they never come; the news that the entry is void (`void`) frees what waits for it.
+they never come; the news that the entry is void (`void`) frees what waits for it. Such news
+cannot wait for the ack of the message that listed the entry, which may be the one that waits. So
+it is sent at once, in addition, and the destination remembers it in case it comes first.
+
+This is safe: messages to an alias become void when their origin gives up the process for
+which it stood. What it sends to the next incarnation has higher numbers, so a process that
+takes a number for void gets no message of that number any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Self
 
 from .adaptive_lanes import LaneEndpoint
-from .adaptive_packets import Entry
+from .adaptive_packets import Entry, is_alias
 from .endpoint import LocalProtocolError
 from .held import HoldingBuffer
 
@@ -29,25 +36,28 @@ __all__ = ["AliasEndpoint"]
 class AliasEndpoint(LaneEndpoint):
     """Lets a driver name processes, and use names again."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_held", "_void")
 
     def __init__(
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
     ) -> None:
         super().__init__(me, cap=cap)
         self._held = HoldingBuffer()
+        self._void: dict[str, int] = {}
+        """By origin: messages to an alias of this process up to this number do not come."""
 
     def expect(self, alias: str) -> None:
         """Let messages be sent to a process whose name is not known yet.
 
         Args:
-            alias: What to call it until `identify` or `abandon`; no name of a process.
+            alias: What to call it until `identify` or `abandon`. It must end in NUL, and no
+                name may.
 
         Raises:
-            LocalProtocolError: There is a process of that name already.
+            LocalProtocolError: It does not, or is in use.
         """
-        if alias in self._peers or alias == self.me:
-            raise LocalProtocolError(f"{alias!r} is the name of a process")
+        if alias in self._peers or not is_alias(alias):
+            raise LocalProtocolError(f"{alias!r} cannot be an alias")
         self._peer(alias).provisional = True
 
     def identify(self, alias: str, name: str) -> None:
@@ -73,6 +83,9 @@ class AliasEndpoint(LaneEndpoint):
         if record.posted:
             record.alias = (alias, record.posted)
         self._past.rename_peer(alias, name)
+        if alias in self._due:
+            del self._due[alias]
+            self._due[name] = None
         for waiting in record.lane:
             for origin, dest, listed in waiting.rest:
                 indexed = self._indexed[origin, dest]
@@ -103,8 +116,20 @@ class AliasEndpoint(LaneEndpoint):
 
         They went to another incarnation of this process, or were dropped.
         """
+        self._void[origin] = max(mid, self._void.get(origin, 0))
         self._held.delivered(origin, mid)
         self._settle()
+
+    def _forget(self, peer: str) -> tuple[int, ...]:
+        failed = super()._forget(peer)
+        self._held.forget(peer)
+        self._void.pop(peer, None)
+        return failed
+
+    def _copy_into(self, twin: Self) -> None:
+        super()._copy_into(twin)
+        twin._held = self._held.copy()
+        twin._void = self._void.copy()
 
     # -- names of processes that are gone ---------------------------------------
 
@@ -117,7 +142,7 @@ class AliasEndpoint(LaneEndpoint):
                 names.add(dest)
             else:
                 names.update(dest)
-        return names.union(self._peers, *self._open)
+        return names.union(self._peers, self._void, *self._open)
 
     def _entries(self) -> Iterator[Entry]:
         past = self._past
@@ -137,6 +162,18 @@ class AliasEndpoint(LaneEndpoint):
             yield from chain(peer.unseen, *chain(*peer.parts.values()))
             for origin, dest in peer.news:
                 yield origin, dest, 1
+
+    def drop_unmentioned(self) -> set[str]:
+        """Drop the names of forgotten processes to which nothing refers; return them."""
+        names = self._forgotten - self.mentioned()
+        self._forgotten -= names
+        return names
+
+    def holds_more_than(self, most: int, peer: str) -> bool:
+        """Return whether more than `most` messages of a peer wait here."""
+        if len(self._held) <= most:
+            return False
+        return self._held.count_from(peer) > most
 
     def readmit(self, peer: str) -> None:
         """Drop the record of a forgotten name, to which nothing refers any more.

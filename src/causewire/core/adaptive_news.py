@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Self
 
-from .adaptive_packets import Dest, Entries, News, Seen
+from .adaptive_packets import Dest, Entries, News, Seen, is_alias
 from .adaptive_past import Past
 from .adaptive_peer import AdaptivePeer
 from .endpoint import Outgoing, Packet, RemoteProtocolError
@@ -92,6 +92,8 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
                 else:
                     message = peer.sent.get(listing) or peer.lane[0]
                     message.late.append((origin, dest, known))
+                    if is_alias(dest):  # the peer may wait for just this: see `adaptive_aliases`
+                        self._report(peer, origin, dest, known)
         self._shorten(origin, dest, mid)
 
     def _report(self, peer: AdaptivePeer, origin: str, dest: Dest, mid: int) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "News",
     "Part",
     "Seen",
+    "is_alias",
 ]
 
 _new = tuple.__new__
@@ -36,6 +37,11 @@ Entry: TypeAlias = tuple[str, Dest, int]
 """A message: its origin, its destination or group, and its number."""
 
 Entries: TypeAlias = tuple[Entry, ...]
+
+
+def is_alias(dest: Dest) -> bool:
+    """Return whether a destination is a process that its sender had not met: it ends in NUL."""
+    return dest.__class__ is str and dest[-1] == "\0"
 
 
 class Listed(NamedTuple):

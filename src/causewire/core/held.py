@@ -127,6 +127,10 @@ class HoldingBuffer:
         """Return the messages that wait."""
         return self._messages.values()
 
+    def count_from(self, source: str) -> int:
+        """Return how many messages of one source wait."""
+        return sum(key[0] == source for key in self._messages)
+
     def footprint(self) -> int:
         """Return the size of the packets' metadata and sources, in integers and names.
 

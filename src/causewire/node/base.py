@@ -158,8 +158,8 @@ class BaseNode(Generic[R]):
             name, incarnation=incarnation or new_incarnation(), **self._arguments
         )
         if trace is not None:
-            number = self._transport.message_number
-            self._recorder = TraceRecorder(trace, run, name, life, number)
+            number, lists = self._transport.message_number, self._transport.list_bytes
+            self._recorder = TraceRecorder(trace, run, name, life, number, lists)
             self._transport.observer = self._recorder
         self._closing = False
         self.drained: bool | None = None

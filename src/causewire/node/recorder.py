@@ -54,8 +54,10 @@ class TraceRecorder:
         name: str,
         life: int,
         message_number: Callable[[int, bytes], int | None] = lambda mid, _: mid,
+        list_bytes: Callable[[bytes, bool], int] = lambda payload, per: 0,
     ) -> None:
         self._message_number = message_number
+        self._list_bytes = list_bytes
         self._writer = open_writer(path, live=Path(path).suffix == ".jsonl")
         self._run = run
         self._name = name
@@ -100,7 +102,9 @@ class TraceRecorder:
         for mid, pid, payload in zip(run.mids, pids, run.payloads, strict=False):
             size = len(payload)
             alone = MessageRun((mid,), pid, (payload,), False, size)
-            metadata = len(put_run(alone, (size,))) - size
+            listed = self._list_bytes(payload, run.per)
+            metadata = len(put_run(alone, (size,))) - size + listed
+            size -= listed
             number = self._message_number(mid, payload)
             if number is None:
                 self._row("control", None, None, (session.label,), None, size + metadata)
@@ -113,7 +117,8 @@ class TraceRecorder:
         for mid, payload in zip(run.mids, run.payloads, strict=True):
             number = self._message_number(mid, payload)
             if number is not None:
-                self._row(RECEIVE, label, number, (label,), len(payload))
+                size = len(payload) - self._list_bytes(payload, run.per)
+                self._row(RECEIVE, label, number, (label,), size)
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
         """Write a row for each delivery."""

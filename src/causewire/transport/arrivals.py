@@ -152,7 +152,7 @@ class Arrivals:
             return False
         inbound.tail = mids[-1]
         self._stats.payload_bytes_in += run.size
-        if run.per:
+        if run.per and not carrier.lists:
             session.flagged = mids[-1]
         try:
             carrier.receive(session.alias, run)
@@ -185,7 +185,7 @@ class Arrivals:
             self.waiting_bytes -= before - inbound.bytes
             if inbound.ready:
                 ready[session] = None
-            if run.per:
+            if run.per and not carrier.lists:
                 session.flagged = run.mids[-1]
             try:
                 carrier.receive(session.alias, run)

@@ -2,7 +2,8 @@
 
 `csps`, `sps` and `fifo` number and chain their messages, acknowledge by watermark and
 tolerate any network. The transport carries exactly that, and drives these protocols
-directly (`Native`). Every other protocol runs on a link that provides the same (`link`).
+directly (`Native`). So does `adaptive`, whose messages have lists besides (`listing`).
+Every other protocol runs on a link that provides the same (`link`).
 
 The transport hands the messages of each peer over in the order of their chain, and only
 when the application has room; a native protocol delivers each at once.
@@ -14,8 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from ..core import fifo, hybrid
-from ..core.endpoint import Blocked, Delivery
+from ..core import adaptive, fifo, hybrid
+from ..core.endpoint import Blocked, Delivery, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol, create
 
@@ -31,6 +32,8 @@ class Carrier(ABC):
     """Whether it continues without a peer that is gone, and with its next incarnation."""
     releases_at_once: bool = False
     """Whether one call of `take_runs` returns all messages that may leave."""
+    lists: bool = False
+    """Whether a message with a flag has a list in front of its payload."""
     ticks: bool = False
     """Whether `tick` has to be called from time to time."""
     send: Callable[[str | Collection[str], Any], int]
@@ -45,8 +48,11 @@ class Carrier(ABC):
         """Accept messages that come next in the chain of `source`."""
 
     @abstractmethod
-    def acked(self, source: str, mid: int) -> None:
-        """Record that all messages to `source` up to `mid` have arrived."""
+    def acked(self, source: str, mid: int) -> int:
+        """Record that all messages to `source` up to `mid` have arrived.
+
+        Returns how many bytes of these messages were not payload but lists.
+        """
 
     @abstractmethod
     def permitted(self, source: str, mid: int) -> None:
@@ -72,6 +78,21 @@ class Carrier(ABC):
     def forget(self, name: str) -> None:
         """Go on without a process that is gone (`Endpoint.forget`)."""
 
+    def meet(self, name: str, lives: int) -> str:
+        """Return what to call a process of which `lives` incarnations were met before."""
+        return f"{name}\0{lives + 1}" if lives and self.forgets else name
+
+    def establish(self, alias: str, name: str, incarnation: int) -> str:
+        """Return what to call a process that was met, and was called `alias` so far."""
+        return alias
+
+    def knows_older(self, name: str, incarnation: int) -> bool:
+        """Return whether messages name an earlier incarnation that may be alive."""
+        return False
+
+    def bury(self, name: str, floor: int) -> None:  # noqa: B027 - most name no third process
+        """Forget all incarnations of a process below `floor`."""
+
     @abstractmethod
     def discard(self, name: str) -> bool:
         """Drop what is left of a forgotten process; return whether nothing refers to it."""
@@ -86,6 +107,22 @@ class Carrier(ABC):
 
         `acked` is the last message that the transport knows to have arrived there.
         """
+
+    def take_control(self) -> list[tuple[str, bytes]]:
+        """Return control packets to send, each with its destination."""
+        return []
+
+    def control(self, source: str, record: bytes) -> None:
+        """Accept a control packet.
+
+        Raises:
+            RemoteProtocolError: No correct peer could have sent it.
+        """
+        raise RemoteProtocolError(f"{source!r} sent a control packet")
+
+    def list_bytes(self, payload: bytes, per: bool) -> int:
+        """Return how many bytes at the beginning of a payload are a list."""
+        return 0
 
     def message_number(self, mid: int, payload: bytes) -> int | None:
         """Return the number of the application's message in a message of the network.
@@ -126,8 +163,9 @@ class Native(Carrier):
     def receive(self, source: str, run: MessageRun) -> None:
         self.endpoint.receive_run(source, run)
 
-    def acked(self, source: str, mid: int) -> None:
+    def acked(self, source: str, mid: int) -> int:
         self.endpoint.receive(source, fifo.Ack(mid))
+        return 0
 
     def permitted(self, source: str, mid: int) -> None:
         self.endpoint.receive(source, hybrid.Permit(mid))
@@ -164,7 +202,7 @@ class Native(Carrier):
 
 def is_native(protocol: Protocol) -> bool:
     """Return whether the transport drives a protocol directly."""
-    return issubclass(protocol.endpoint, fifo.Fifo | hybrid.HybridEndpoint)
+    return issubclass(protocol.endpoint, fifo.Fifo | hybrid.HybridEndpoint | adaptive.Adaptive)
 
 
 def group_of(me: str, peers: Iterable[str]) -> tuple[str, ...]:

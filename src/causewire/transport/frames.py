@@ -29,8 +29,9 @@ from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_
 
 __all__ = [
     "BYE", "PING", "WHY", "Contents", "FrameType", "Piece", "may_be_acked_late", "most_messages",
-    "put_ack", "put_because", "put_challenge", "put_clock", "put_delivered", "put_handled",
-    "put_obituary", "put_permit", "put_piece", "put_response", "put_run", "put_single", "read",
+    "put_ack", "put_because", "put_challenge", "put_clock", "put_control", "put_delivered",
+    "put_handled", "put_obituary", "put_permit", "put_piece", "put_response", "put_run",
+    "put_single", "read",
     "read_run",
 ]  # fmt: skip
 
@@ -50,6 +51,7 @@ class FrameType(IntEnum):
     CHALLENGE = 0x0A
     RESPONSE = 0x0B
     HANDLED = 0x0C
+    CONTROL = 0x0D
     MESSAGES = 0x10
     PIECE = 0x18
 
@@ -69,6 +71,9 @@ PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 
 CLOCK_MOST = 1 + 8
 """The most bytes of a CLOCK frame."""
+
+CONTROL_HEAD = 1 + 8 + 4
+"""The most bytes of a CONTROL frame in addition to its data."""
 
 TOKEN_BYTES = 8
 """The length of the random bytes in a CHALLENGE."""
@@ -118,6 +123,8 @@ class Contents:
     """The answer to that."""
     handled: list[tuple[int, int]] = []
     """Ranges of your messages that the application here has handled."""
+    control: list[tuple[int, bytes]] = []
+    """Parts of the stream of control packets: their offsets and bytes."""
 
 
 def most_messages(size: int) -> int:
@@ -213,6 +220,11 @@ def put_handled(ranges: Sequence[tuple[int, int]], space: int) -> tuple[bytes, i
             break
         parts.append(part)
     return b"\x0c" + put(len(parts)) + b"".join(parts), len(parts)
+
+
+def put_control(offset: int, data: bytes) -> bytes:
+    """Return a CONTROL frame: a part of the stream of control packets."""
+    return b"\x0d" + put(offset) + put(len(data)) + data
 
 
 def put_because(names: Iterable[str], space: int) -> bytes:
@@ -334,6 +346,10 @@ def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
             names.append(name)
     elif kind == FrameType.BYE:
         contents.bye = True
+    elif kind == FrameType.CONTROL:
+        offset, at = get(data, at)
+        part, at = get_bytes(data, at, len(data))
+        contents.control = [*contents.control, (offset, part)]
     elif kind == FrameType.CHALLENGE:
         contents.challenge, at = _read_token(data, at)
     elif kind == FrameType.RESPONSE:

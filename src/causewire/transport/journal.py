@@ -223,9 +223,10 @@ class Journal(Native):
         self.endpoint.receive_run(source, run)
         self._add(b"\x03", put_text(source), put_run(run, list(map(len, run.payloads))))
 
-    def acked(self, source: str, mid: int) -> None:
-        super().acked(source, mid)
+    def acked(self, source: str, mid: int) -> int:
+        lists = super().acked(source, mid)
         self._add(b"\x04", put_text(source), put(mid))
+        return lists
 
     def permitted(self, source: str, mid: int) -> None:
         super().permitted(source, mid)

@@ -23,11 +23,14 @@ from functools import partial
 from typing import Any
 
 from ..core import fifo
+from ..core.adaptive import Adaptive
 from ..core.endpoint import Blocked, Delivery, LocalProtocolError, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol, create
 from .carrier import Carrier, Native, group_of, is_native
 from .codec import Codec
+from .identity import Identity
+from .listing import Listing
 from .varint import MalformedError, get, put
 
 __all__ = ["Link", "carrier_for"]
@@ -125,8 +128,9 @@ class Link(Carrier):
         number: int = packet[fields.index("mid") + 1]
         return number
 
-    def acked(self, source: str, mid: int) -> None:
+    def acked(self, source: str, mid: int) -> int:
         self._fifo.receive(source, fifo.Ack(mid))
+        return 0
 
     def permitted(self, source: str, mid: int) -> None:
         """Refuse a permit: protocols on a link have no permits here.
@@ -179,16 +183,18 @@ class Link(Carrier):
         self._settle()
 
 
-def carrier_for(protocol: Protocol, me: str, peers: Iterable[str], most: int) -> Carrier:
+def carrier_for(protocol: Protocol, me: Identity, peers: Iterable[str], most: int) -> Carrier:
     """Return what carries a protocol: itself, or a link that it runs on.
 
     Args:
         protocol: The protocol.
-        me: The name of this process.
+        me: This process.
         peers: The other members of its group.
         most: How many messages of one peer a protocol on a link may hold back here; no
             correct peer has more messages under way than it may have unacknowledged.
     """
+    if issubclass(protocol.endpoint, Adaptive):
+        return Listing(protocol, me, most)
     if is_native(protocol):
-        return Native(protocol, me)
-    return Link(protocol, me, group_of(me, peers), most)
+        return Native(protocol, me.name)
+    return Link(protocol, me.name, group_of(me.name, peers), most)

@@ -54,7 +54,9 @@ from .events import (
 from .handling import Unhandled
 from .heads import Greeting
 from .identity import Identity, Peer, check_name
+from .inbound import Inbound
 from .ledger import Ledger
+from .lists import LONGEST
 from .names import PeerName
 from .session import Session
 from .stats import DropReason, Stats
@@ -172,14 +174,14 @@ class Peers:
         session = self.live.get(name)
         if session is None:
             peer = self.known[name]
-            alias = alias or name
-            if alias == name and peer.lives and self._carrier.forgets:
-                alias = f"{name}\0{peer.lives + 1}"
-                self._arrivals.renamed = True
+            alias = alias or self._carrier.meet(name, peer.lives)
+            self._arrivals.renamed |= alias != name and not self._carrier.lists
             peer.lives += 1
             session = Session(
                 name, alias, peer.address, self._carrier.sender_to(alias), self._config
             )
+            if self._carrier.lists:
+                session.inbound = Inbound(self._config.message + LONGEST)
             peer.session = self.live[name] = self.by_alias[alias] = session
         return session
 
@@ -198,6 +200,12 @@ class Peers:
         peer.refused = peer.gone = peer.left = False
         self._established = True
         session = self.session(peer.name)
+        if self._carrier.knows_older(peer.name, born):
+            self._announce(peer.name, born)
+        del self.by_alias[session.alias]
+        session.alias = self._carrier.establish(session.alias, peer.name, born)
+        self.by_alias[session.alias] = session
+        self._arrivals.renamed |= session.alias != peer.name
         peer.address = session.address = address
         config = self._config
         limit = config.local_datagram if _local(address) else config.datagram
@@ -307,7 +315,10 @@ class Peers:
         name = session.name
         peer = self.known[name]
         peer.session = None
-        peer.aliases.append(session.alias)
+        if self._carrier.lists and not session.established:
+            del self.by_alias[session.alias]  # the next incarnation will have it again
+        else:
+            peer.aliases.append(session.alias)
         peer.gone_at = now
         del self.live[name]
         if session.established:
@@ -342,6 +353,7 @@ class Peers:
         self.floors[name] = floor
         (self._departures.add if left else self._departures.discard)(name)
         word = self._word(name)
+        self._carrier.bury(name, floor)
         for other in self.live.values():
             if other.established and other.name != name:
                 other.obituaries[name] = word
@@ -438,7 +450,7 @@ class Peers:
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
         if peer.session is None and not peer.wanted and not peer.aliases:
             del self.known[peer.name]
-            if peer.left:
+            if peer.left and not self._carrier.lists:
                 self.floors.pop(peer.name, None)
                 self._departures.discard(peer.name)
 

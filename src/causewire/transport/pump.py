@@ -65,6 +65,9 @@ class Pump:
             if not session.over:
                 session.control_due = True
                 active[session] = None
+        for alias, record in carrier.take_control():
+            by_alias[alias].stream.add(record)
+            active[by_alias[alias]] = None
         if self._linked:
             self._confirm_linked()
 

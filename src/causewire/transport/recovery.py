@@ -131,6 +131,8 @@ class Sent:
     """Whether its arrival may be acknowledged late, by `ack_delay`."""
     handled: Sequence[tuple[int, int]] = ()
     """Ranges of messages that it reports as handled."""
+    stream: Sequence[tuple[int, bytes]] = ()
+    """Parts of the stream of control packets."""
 
     def __init__(self, time: float, size: int = 0, control: bool = False) -> None:
         self.time = time

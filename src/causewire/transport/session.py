@@ -41,6 +41,7 @@ from .outbound import Outbound
 from .received import Received
 from .recovery import CongestionWindow, Recovery, RoundTrip, Sent
 from .seal import Exchange, Seal
+from .stream import ControlStream
 
 __all__ = ["Session"]
 
@@ -68,7 +69,8 @@ class Session:
         "established", "exchange", "flagged", "handled", "heard_at", "inbound", "incarnation",
         "label", "lent", "lent_in", "name", "obituaries", "obituaries_due", "outbound", "over",
         "owes", "permit", "permitted", "ping_due", "pinged_at", "progress", "received", "recovery",
-        "send", "silent", "taken", "taken_bytes", "trouble", "unconfirmed", "unhandled", "why_due",
+        "send", "silent", "stream", "taken", "taken_bytes", "trouble", "unconfirmed", "unhandled",
+        "why_due",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +94,7 @@ class Session:
         self.outbound = Outbound()
         self.inbound = Inbound(config.message)
         self.received = Received()
+        self.stream = ControlStream()
         trip = RoundTrip(config.first_timeout, config.least_timeout, config.longest_timeout)
         self.recovery = Recovery(trip, CongestionWindow(config.datagram), config.ack_delay)
         self._limit = config.datagram
@@ -245,6 +248,7 @@ class Session:
         self.established = False
         self.inbound = Inbound(0)
         self.outbound.clear()
+        self.stream = ControlStream()
         self.recovery.sent.clear()
         self.unconfirmed.clear()
         self.obituaries.clear()
@@ -298,7 +302,7 @@ class Session:
             or self.obituaries_due
             or self.answer is not None
             or (self.unhandled is not None and self.unhandled.due)
-            or (self.recovery.open and self.outbound.pending)
+            or (self.recovery.open and (self.outbound.pending or self.stream.pending))
         )
 
     def datagrams(self, now: float, clock: int) -> list[bytes]:
@@ -340,6 +344,7 @@ class Session:
             or self.why_due
             or self.answer is not None
             or self.unhandled is not None
+            or self.stream.pending
             or not recovery.open
         ):
             return None
@@ -392,6 +397,10 @@ class Session:
         if told_all:
             if self._put_control(budget, sent):
                 news = sent.eliciting = True
+            if self.stream.pending and self.recovery.open:
+                sent.stream = []
+                if self.stream.fill(budget, sent.stream):
+                    news = sent.eliciting = True
             if self.recovery.open and self.outbound.pending:
                 full = self._limit - _RESERVE
                 part = self._safe - _RESERVE
@@ -466,11 +475,13 @@ class Session:
                 self.outbound.lost(sent.items)
             if sent.control:
                 self.control_due = True
+            if sent.stream:
+                self.stream.lost(sent.stream)
             if sent.obituaries:
                 self.obituaries_due = True
             if sent.bye:
                 self.bye_due = not self.bye_acked
             if self.unhandled is not None:
                 self.unhandled.report(sent.handled)
-            if not sent.items and not sent.control:
+            if not sent.items and not sent.control and not sent.stream:
                 self.ping_due = True

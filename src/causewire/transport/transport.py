@@ -129,7 +129,7 @@ class Transport(Generic[A]):
         messages = messages if self.journal is None else self.journal.inbox
         emit = self._events.append if not ordered_events and memory is None else self._emit
         self._carrier: Carrier = self.journal or carrier_for(
-            about, name, peers, 2 * self.config.peer_messages
+            about, self.me, peers, 2 * self.config.peer_messages
         )
         self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
@@ -176,6 +176,9 @@ class Transport(Generic[A]):
         if self.journal is not None and memory is not None:
             self.journal.attach(self.me, self._peers)
             memory.restore(self._peers, self._ledger, self._arrivals, self.config)
+        self.message_number = self._carrier.message_number
+        self.list_bytes = self._carrier.list_bytes
+        """These two are documented in `Carrier`."""
         self._linked = not self._carrier.forgets
         self._pump = Pump(
             self._peers,
@@ -188,10 +191,6 @@ class Transport(Generic[A]):
         self._tick_at: float | None = None
         self._watch = Watch(self.config.blocked_after)
         self._watch_at: float | None = None
-
-    def message_number(self, mid: int, payload: bytes) -> int | None:
-        """Return which of the application's messages a message of the network carries, if any."""
-        return self._carrier.message_number(mid, payload)
 
     @property
     def observer(self) -> Observer | None:
@@ -313,6 +312,9 @@ class Transport(Generic[A]):
         if messages and arrivals.waiting_bytes and not arrivals.acceptable(session, contents):
             self.stats.drop(DropReason.NO_ROOM)
             return
+        if contents.control and not session.stream.acceptable(contents.control):
+            self.stats.drop(DropReason.NO_ROOM)
+            return
         if contents.rare:
             if contents.challenge:
                 self._paths.challenged(session, contents.challenge, address)
@@ -376,6 +378,8 @@ class Transport(Generic[A]):
             self._arrivals.take_in(session, contents)
         if not contents.rare:
             return
+        for record in session.stream.receive(contents.control):
+            self._carrier.control(session.alias, record)
         if contents.why:
             session.answer = culprits(self._live.values(), session, now)
         if contents.because is not None:
@@ -393,10 +397,10 @@ class Transport(Generic[A]):
         outbound = session.outbound
         if mid > outbound.departed:
             raise RemoteProtocolError(f"an ack of message {mid}, which has not been sent")
-        self._carrier.acked(session.alias, mid)
+        lists = self._carrier.acked(session.alias, mid)
         messages, size = outbound.acknowledged(mid)
         if not self._linked:
-            self._pump.confirm(session, mid, messages, size)
+            self._pump.confirm(session, mid, messages, size - lists)
 
     # -- datagrams to send ----------------------------------------------------
 

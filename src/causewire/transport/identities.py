@@ -1,0 +1,78 @@
+"""What a protocol calls the processes that its packets name, and who they are for everybody.
+
+The packets of `adaptive` name third processes. On the wire a process is a name and an
+incarnation. An endpoint has one string for each such process. It is the plain name for the first
+incarnation that this process hears of, which is nearly always the only one, and a longer string
+for later ones. A string never comes to mean another process.
+
+A process of which the incarnation is not known has incarnation 0 on the wire, and two strings
+here: one for messages of this process to it (`alias`), one for messages of others.
+"""
+
+from __future__ import annotations
+
+from .identity import Identity
+from .lists import Process
+
+__all__ = ["Identities"]
+
+
+class Identities:
+    """The strings that an endpoint uses, and the processes for which they stand."""
+
+    def __init__(self, me: Identity) -> None:
+        self._me = me
+        self._strings: dict[str, dict[int, str]] = {}
+        """By name and incarnation."""
+        self._processes: dict[str, Process] = {}
+        self.floors: dict[str, int] = {}
+        """Incarnations of a process below this one are gone."""
+
+    @staticmethod
+    def alias(name: str) -> str:
+        """Return what this process calls one that it has not met."""
+        return f"{name}\0\0"
+
+    def process(self, string: str) -> Process:
+        """Return the process for which a string of the endpoint stands."""
+        if string == self._me.name:
+            return string, self._me.incarnation
+        if string.endswith("\0\0"):
+            return string[:-2], 0
+        return self._processes[string]
+
+    def gone(self, process: Process) -> bool:
+        """Return whether a process is known to be gone."""
+        name, incarnation = process
+        if name == self._me.name:
+            return incarnation not in (0, self._me.incarnation)
+        return 0 < incarnation < self.floors.get(name, 0)
+
+    def string(self, process: Process) -> str:
+        """Return what the endpoint calls a process."""
+        name, incarnation = process
+        if name == self._me.name and incarnation in (0, self._me.incarnation):
+            return name
+        strings = self._strings.get(name)
+        if strings is None:
+            strings = self._strings[name] = {}
+        string = strings.get(incarnation)
+        if string is None:
+            string = f"{name}\0" if not incarnation else f"{name}\0{incarnation:x}"
+            if incarnation and name not in self._processes and name != self._me.name:
+                string = name
+            strings[incarnation] = string
+            self._processes[string] = process
+        return string
+
+    def below(self, name: str, floor: int) -> list[str]:
+        """Return the strings of a process's incarnations below a number."""
+        strings = self._strings.get(name, {})
+        return [string for incarnation, string in strings.items() if 0 < incarnation < floor]
+
+    def drop(self, string: str) -> None:
+        """Drop a string that nothing mentions; a plain name stays taken."""
+        process = self._processes.get(string)
+        if process is not None and string != process[0]:
+            del self._processes[string]
+            del self._strings[process[0]][process[1]]

@@ -1,0 +1,288 @@
+"""The carrier of `adaptive`: messages in runs as in `csps`, and lists in front of payloads.
+
+A message with a list has the flag `per` on the wire, and its list, after the length of the list,
+is in front of its payload. So runs, parts of long messages, windows and retransmission are
+those of every native protocol, and a message without a list costs not a byte more than under
+`fifo`. Lists use tables that both ends build as they go (`lists`); the chain of messages is
+ordered and complete, which is all they need. Control packets go through the stream of the
+session (`stream`), with tables of their own.
+
+**Incarnations.** What travels names a process by its name and its incarnation (`identities`), so
+all processes mean the same, whatever they call it themselves. From this follows what happens
+when a process is gone:
+
+    F1  Its endpoint string is forgotten: its messages that wait are dropped, and so are all
+        entries from it and to it.
+    F2  The obituary precedes everything else in the datagrams to everybody (`session`).
+    F3  An entry that arrives later and names a dead incarnation is dropped, as an origin or as
+        a destination. Its sender did not know the obituary; by F1 here, nothing that it
+        stands for can be delivered to or from that incarnation through this process.
+
+A message that depends on one to a process not met yet lists it with incarnation 0
+(`core.adaptive_aliases`). Obituaries do not concern such an entry. Its origin reports it when the
+messages are delivered, or void because it gave the process up; the destination gets the latter
+report as well.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.adaptive import Adaptive, Got, Listed, News, Part, Seen
+from ..core.adaptive_packets import Dest, Entries
+from ..core.endpoint import Packet, RemoteProtocolError
+from ..core.run import MessageRun
+from ..protocols import Protocol
+from .carrier import Native
+from .identities import Identities
+from .identity import Identity
+from .lists import ListReader, ListWriter, Process
+from .varint import MalformedError, get, put
+
+__all__ = ["Listing"]
+
+_new = tuple.__new__
+
+_PART, _GOT, _NEWS, _SEEN = range(4)
+
+_MANY = 256
+"""Names of processes that are gone are looked through when there are as many more."""
+
+
+class _Channel:
+    """The tables of one session, and what is known of its messages."""
+
+    __slots__ = ("listed", "messages_in", "messages_out", "packets_in", "packets_out")
+
+    def __init__(self, process: Callable[[str], Process]) -> None:
+        self.messages_out = ListWriter(process)
+        self.messages_in = ListReader()
+        self.packets_out = ListWriter(process)
+        self.packets_in = ListReader()
+        self.listed: deque[tuple[int, int]] = deque()
+        """Messages with a list that are not acked, and the bytes that the list takes."""
+
+
+class Listing(Native):
+    """`adaptive`, as the transport carries it."""
+
+    lists = True
+    endpoint: Adaptive
+
+    def __init__(self, protocol: Protocol, me: Identity, most: int) -> None:
+        super().__init__(protocol, me.name)
+        assert isinstance(self.endpoint, Adaptive)
+        self.permits = True  # that is, messages have a flag
+        self._identities = Identities(me)
+        self._channels: dict[str, _Channel] = {}
+        self._early: dict[str, list[MessageRun]] = {}
+        """Messages to processes that were not met yet, by alias."""
+        self._ready: list[tuple[str, MessageRun]] = []
+        """The same, to processes that have been met since."""
+        self._parts: dict[str, list[Packet]] = {}
+        """Control packets to processes that were not met yet, by alias."""
+        self._most = most
+        self._sweep_at = _MANY
+
+    # -- who is who ---------------------------------------------------------------
+
+    def meet(self, name: str, lives: int) -> str:
+        alias = self._identities.alias(name)
+        self.endpoint.expect(alias)
+        self._early[alias] = []
+        return alias
+
+    def establish(self, alias: str, name: str, incarnation: int) -> str:
+        string = self._identities.string((name, incarnation))
+        self.endpoint.identify(alias, string)
+        self._channels[string] = _Channel(self._identities.process)
+        self._ready += [(string, run) for run in self._early.pop(alias)]
+        if alias in self._parts:
+            self._parts[string] = self._parts.pop(alias)
+        return string
+
+    def knows_older(self, name: str, incarnation: int) -> bool:
+        identities = self._identities
+        return any(
+            not identities.gone(identities.process(string))
+            for string in identities.below(name, incarnation)
+        )
+
+    def forget(self, name: str) -> None:
+        if name in self._early:
+            del self._early[name]
+            self._parts.pop(name, None)
+            self.endpoint.abandon(name)
+        else:
+            self._channels.pop(name, None)
+            self._ready = [ready for ready in self._ready if ready[0] != name]
+            self._parts.pop(name, None)
+            self.endpoint.forget(name)
+
+    def bury(self, name: str, floor: int) -> None:
+        identities = self._identities
+        if floor <= identities.floors.get(name, 0):
+            return
+        identities.floors[name] = floor
+        for string in identities.below(name, floor):
+            self.endpoint.forget(string)
+        if len(self.endpoint.forgotten) > self._sweep_at:
+            for string in self.endpoint.drop_unmentioned():
+                identities.drop(string)
+            self._sweep_at = len(self.endpoint.forgotten) + _MANY
+
+    def discard(self, name: str) -> bool:
+        return True
+
+    # -- messages -------------------------------------------------------------------
+
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
+        taken = self.endpoint.take_runs()
+        if self._ready:
+            taken, self._ready = self._ready + taken, []
+        elif not taken:
+            return taken
+        runs = []
+        for name, run in taken:
+            if name in self._early:
+                self._early[name].append(run)
+            else:
+                runs.append((name, self._with_lists(name, run) if run.per else run))
+        return runs
+
+    def _with_lists(self, name: str, run: MessageRun) -> MessageRun:
+        """Return a run with bytes instead of lists."""
+        channel = self._channels[name]
+        payloads = []
+        for mid, (payload, group, entries) in zip(run.mids, run.payloads, strict=True):
+            written = channel.messages_out.write(group, entries)
+            head = put(len(written)) + written
+            channel.listed.append((mid, len(head)))
+            payloads.append(head + payload)
+        return run._replace(payloads=payloads)
+
+    def receive(self, source: str, run: MessageRun) -> None:
+        if run.per:
+            payloads = [self._listed(source, payload) for payload in run.payloads]
+            run = run._replace(payloads=payloads)
+        if self.endpoint.holds_more_than(self._most, source):
+            raise RemoteProtocolError(f"{source!r} sent too many messages out of order")
+        self.endpoint.receive_run(source, run)
+
+    def _listed(self, source: str, data: bytes) -> Listed:
+        """Return a message with its list."""
+        try:
+            size, start = get(data, 0)
+            group, entries, end = self._channels[source].messages_in.read(data, start)
+            if end != start + size:
+                raise MalformedError("a list of another length")
+        except MalformedError as error:
+            raise RemoteProtocolError(str(error)) from None
+        dests = tuple(sorted(map(self._identities.string, group)))
+        return Listed(data[end:], dests, self._local(entries))
+
+    def _local(self, entries: Sequence[tuple[Process, Any, int]]) -> Entries:
+        """Return entries in the endpoint's names, without those that name the dead."""
+        identities = self._identities
+        gone, string = identities.gone, identities.string
+        local: list[tuple[str, Dest, int]] = []
+        for origin, dest, mid in entries:
+            if gone(origin):
+                continue
+            if not isinstance(dest[0], str):
+                local.append((string(origin), tuple(sorted(map(string, dest))), mid))
+            elif not gone(dest):
+                local.append((string(origin), string(dest), mid))
+        return tuple(local)
+
+    def acked(self, source: str, mid: int) -> int:
+        super().acked(source, mid)
+        listed = self._channels[source].listed
+        size = 0
+        while listed and listed[0][0] <= mid:
+            size += listed.popleft()[1]
+        return size
+
+    def list_bytes(self, payload: bytes, per: bool) -> int:
+        if not per:
+            return 0
+        try:
+            size, start = get(payload, 0)
+        except MalformedError:
+            return 0
+        return min(start + size, len(payload))
+
+    # -- control packets --------------------------------------------------------------
+
+    def take_control(self) -> list[tuple[str, bytes]]:
+        taken = self.endpoint.take_control()
+        if self._parts:
+            waiting, self._parts = self._parts, {}
+            taken = [(name, packet) for name in waiting for packet in waiting[name]] + taken
+        records = []
+        for name, packet in taken:
+            if name in self._early:
+                self._parts.setdefault(name, []).append(packet)
+            else:
+                records.append((name, self._encode(self._channels[name], packet)))
+        return records
+
+    @staticmethod
+    def _encode(channel: _Channel, packet: Packet) -> bytes:
+        if isinstance(packet, Part):
+            head = put(_PART) + put(packet[1]) + put(packet[2])
+            return head + channel.packets_out.write((), packet[3])
+        if isinstance(packet, Got):
+            return put(_GOT) + put(packet[1]) + put(packet[2])
+        if isinstance(packet, News):
+            return put(_NEWS) + put(packet[1]) + channel.packets_out.write((), packet[2])
+        assert isinstance(packet, Seen)
+        return put(_SEEN) + put(packet[1])
+
+    def control(self, source: str, record: bytes) -> None:
+        try:
+            packet = self._decode(source, record)
+        except MalformedError as error:
+            raise RemoteProtocolError(str(error)) from None
+        self.endpoint.receive(source, packet)
+
+    def _decode(self, source: str, data: bytes) -> Packet:
+        kind, at = get(data, 0)
+        if kind not in (_PART, _GOT, _NEWS, _SEEN):
+            raise MalformedError("no such control packet")
+        number, at = get(data, at)
+        if not number:
+            raise MalformedError("a number below 1")
+        if kind == _SEEN:
+            return Seen(number)
+        if kind == _GOT:
+            return Got(number, get(data, at)[0])
+        part = 0
+        if kind == _PART:
+            part, at = get(data, at)
+        _, entries, end = self._channels[source].packets_in.read(data, at)
+        if end != len(data):
+            raise MalformedError("bytes after a control packet")
+        if kind == _PART:
+            return _new(Part, ("part", number, part, self._local(entries)))
+        return _new(News, ("news", number, self._local(self._without_void(entries))))
+
+    def _without_void(
+        self, entries: Sequence[tuple[Process, Any, int]]
+    ) -> Sequence[tuple[Process, Any, int]]:
+        """Act on news about messages to this process before it was met."""
+        identities = self._identities
+        me = self.endpoint.me
+        others = []
+        for origin, dest, mid in entries:
+            if dest != (me, 0):
+                others.append((origin, dest, mid))
+            elif not identities.gone(origin) and origin[0] != me:
+                self.endpoint.void(identities.string(origin), mid)
+        return others
+
+    @property
+    def idle(self) -> bool:
+        return not self.endpoint.held_back

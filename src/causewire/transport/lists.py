@@ -1,0 +1,180 @@
+"""The lists of `adaptive` as bytes: names once, then numbers. The layout is in docs/wire.md.
+
+A list names messages by their origin, their destination or group, and their number. Both ends of
+an ordered stream keep the same tables: a process or a group gets a slot when it is first
+mentioned, and so does each pair of an origin and a destination. From then on an entry is the
+slot of its pair and the difference to the last number of that pair, two bytes in most cases.
+
+A process is written as its name and its incarnation, which all processes understand alike;
+incarnation 0 stands for one that the origin had not met yet when it sent the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ..core.adaptive_packets import Dest, Entry
+from .varint import MalformedError, get, get_text, put, put_text
+
+__all__ = ["ListReader", "ListWriter", "Process"]
+
+Process: TypeAlias = tuple[str, int]
+"""A process for everybody: its name, and its incarnation."""
+
+MOST = 4096
+"""The most pairs or slots in a table; then both ends begin a new one."""
+
+LONGEST = 1 << 20
+"""The most bytes of a list that a message may have in addition to its payload."""
+
+
+class ListWriter:
+    """Writes the lists of one stream.
+
+    Args:
+        process: Returns the process that a name of the protocol stands for.
+    """
+
+    __slots__ = ("_last", "_pairs", "_process", "_slots")
+
+    def __init__(self, process: Callable[[str], Process]) -> None:
+        self._process = process
+        self._slots: dict[Dest, int] = {}
+        self._pairs: dict[tuple[str, Dest], int] = {}
+        self._last: list[int] = []
+        """The last number of each pair."""
+
+    def write(self, group: tuple[str, ...], entries: tuple[Entry, ...]) -> bytes:
+        """Return a list as bytes: the group of a message, and its entries."""
+        fresh = len(self._pairs) > MOST or len(self._slots) > MOST
+        if fresh:
+            self._slots, self._pairs, self._last = {}, {}, []
+        parts = [put(len(entries) << 2 | bool(group) << 1 | fresh)]
+        if group:
+            self._refer(parts, group)
+        pairs, last = self._pairs, self._last
+        for origin, dest, mid in entries:
+            k = pairs.get((origin, dest))
+            if k is None:
+                k = pairs[origin, dest] = len(last)
+                last.append(0)
+                parts.append(b"\0")
+                self._refer(parts, origin)
+                self._refer(parts, dest)
+            else:
+                parts.append(put(k + 1))
+            step = mid - last[k]
+            last[k] = mid
+            parts.append(put(step << 1 if step >= 0 else -step << 1 | 1))
+        return b"".join(parts)
+
+    def _refer(self, parts: list[bytes], what: Dest) -> None:
+        """Write the slot of a process or group, and what it is if that is new."""
+        slot = self._slots.get(what)
+        if slot is not None:
+            parts.append(put(slot + 2))
+            return
+        if isinstance(what, str):
+            name, incarnation = self._process(what)
+            parts += (b"\0", put_text(name), incarnation.to_bytes(8, "big"))
+        else:
+            parts += (b"\1", put(len(what)))
+            for member in what:
+                self._refer(parts, member)
+        self._slots[what] = len(self._slots)
+
+
+class ListReader:
+    """Reads the lists of one stream."""
+
+    __slots__ = ("_last", "_pairs", "_slots")
+
+    def __init__(self) -> None:
+        self._slots: list[Process | tuple[Process, ...]] = []
+        self._pairs: list[tuple[Process, Process | tuple[Process, ...]]] = []
+        self._last: list[int] = []
+
+    def read(
+        self, data: bytes, at: int
+    ) -> tuple[tuple[Process, ...], list[tuple[Process, Process | tuple[Process, ...], int]], int]:
+        """Return the group of a message, its entries, and the index after them.
+
+        Raises:
+            MalformedError: There is no list that is well formed.
+        """
+        head, at = get(data, at)
+        if head & 1:
+            self._slots, self._pairs, self._last = [], [], []
+        group: tuple[Process, ...] = ()
+        if head & 2:
+            what, at = self._resolve(data, at)
+            if isinstance(what[0], str):
+                raise MalformedError("a process instead of a group")
+            group = what
+        pairs, last = self._pairs, self._last
+        count = head >> 2
+        if 2 * count > len(data) - at:
+            raise MalformedError("cut short")
+        entries = []
+        for _ in range(count):
+            k, at = get(data, at)
+            if not k:
+                at = self._pair(data, at)
+                k = len(pairs)
+            elif k > len(pairs):
+                raise MalformedError("a pair that is not defined")
+            step, at = get(data, at)
+            mid = last[k - 1] + (-(step >> 1) if step & 1 else step >> 1)
+            if mid < 1:
+                raise MalformedError("messages are numbered from 1")
+            last[k - 1] = mid
+            entries.append((*pairs[k - 1], mid))
+        return group, entries, at
+
+    def _pair(self, data: bytes, at: int) -> int:
+        origin, at = self._resolve(data, at)
+        dest, at = self._resolve(data, at)
+        if not isinstance(origin[0], str) or not origin[1]:
+            raise MalformedError("an origin that is no process")
+        if origin == dest or (not isinstance(dest[0], str) and origin not in dest):
+            raise MalformedError("a message that its origin cannot have sent")
+        if len(self._pairs) > 2 * MOST:
+            raise MalformedError("too many pairs")
+        self._pairs.append((origin, dest))
+        self._last.append(0)
+        return at
+
+    def _resolve(
+        self, data: bytes, at: int, member: bool = False
+    ) -> tuple[Process | tuple[Process, ...], int]:
+        slots = self._slots
+        slot, at = get(data, at)
+        what: Process | tuple[Process, ...]
+        if slot > 1:
+            if slot - 2 >= len(slots):
+                raise MalformedError("a slot that is not defined")
+            return slots[slot - 2], at
+        if len(slots) > 4 * MOST:
+            raise MalformedError("too many slots")
+        if not slot:
+            name, at = get_text(data, at)
+            if at + 8 > len(data) or not name.isprintable():
+                raise MalformedError("cut short, or a name with control characters")
+            what = (name, int.from_bytes(data[at : at + 8], "big"))
+            at += 8
+        elif member:
+            raise MalformedError("a group in a group")
+        else:
+            count, at = get(data, at)
+            if not 3 <= count <= len(data) - at:
+                raise MalformedError("a group of an impossible size")
+            members = []
+            for _ in range(count):
+                process, at = self._resolve(data, at, True)
+                members.append(process)
+            what = tuple(members)  # type: ignore[arg-type]
+            if len(set(what)) < count or not all(isinstance(each[0], str) for each in what):
+                raise MalformedError("a group with somebody twice, or with a group in it")
+        slots.append(what)
+        return what, at
