@@ -32,7 +32,7 @@ DRIVING = {
 """What drives a transport."""
 
 ASKING = {
-    "blocked", "config", "idle", "me", "message_number", "observer", "settled", "stats", "status",
+    "blocked", "config", "idle", "list_bytes", "me", "message_number", "observer", "settled", "stats", "status",
     "unheard",
 }  # fmt: skip
 """What tells about it."""

@@ -112,7 +112,17 @@ from typing import Any, Self
 
 from .adaptive_aliases import AliasEndpoint
 from .adaptive_lanes import is_for
-from .adaptive_packets import AdaptiveMessage, Entries, Entry, Got, Listed, News, Part, Seen
+from .adaptive_packets import (
+    AdaptiveMessage,
+    Dest,
+    Entries,
+    Entry,
+    Got,
+    Listed,
+    News,
+    Part,
+    Seen,
+)
 from .adaptive_peer import AdaptivePeer
 from .endpoint import (
     Blocked,
@@ -129,7 +139,18 @@ from .fifo import Ack
 from .held import Need
 from .run import MessageRun
 
-__all__ = ["Adaptive", "AdaptiveMessage", "Got", "Listed", "News", "Part", "Seen"]
+__all__ = [
+    "Adaptive",
+    "AdaptiveMessage",
+    "Dest",
+    "Entries",
+    "Entry",
+    "Got",
+    "Listed",
+    "News",
+    "Part",
+    "Seen",
+]
 
 _new = tuple.__new__
 

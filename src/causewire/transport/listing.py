@@ -30,8 +30,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.adaptive import Adaptive, Got, Listed, News, Part, Seen
-from ..core.adaptive_packets import Dest, Entries
+from ..core.adaptive import Adaptive, Dest, Entries, Got, Listed, News, Part, Seen
 from ..core.endpoint import Packet, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol
@@ -164,6 +163,11 @@ class Listing(Native):
         return run._replace(payloads=payloads)
 
     def receive(self, source: str, run: MessageRun) -> None:
+        """Accept messages that come next in the chain of `source`.
+
+        Raises:
+            RemoteProtocolError: No correct peer could have sent these messages.
+        """
         if run.per:
             payloads = [self._listed(source, payload) for payload in run.payloads]
             run = run._replace(payloads=payloads)

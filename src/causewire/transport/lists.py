@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ..core.adaptive_packets import Dest, Entry
+from ..core.adaptive import Dest, Entry
 from .varint import MalformedError, get, get_text, put, put_text
 
 __all__ = ["ListReader", "ListWriter", "Process"]
