@@ -72,9 +72,7 @@ PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 CLOCK_MOST = 1 + 8
 """The most bytes of a CLOCK frame."""
 
-CONTROL_HEAD = 1 + 8 + 4
-"""The most bytes of a CONTROL frame in addition to its data."""
-
+CONTROL_HEAD = 1 + 8 + 4  # the most bytes of a CONTROL frame in addition to its data
 TOKEN_BYTES = 8
 """The length of the random bytes in a CHALLENGE."""
 
