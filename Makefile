@@ -93,14 +93,12 @@ bench: $(STAMP)
 
 study: $(STAMP)
 	@for part in small scale distance freeze; do \
-	  $(BIN)/causewire sweep experiments/study/$$part.toml --out out/study/$$part && \
-	  $(BIN)/causewire report out/study/$$part || exit 1; \
+	  $(BIN)/causewire sweep experiments/study/$$part.toml --out out/study/$$part || exit 1; \
 	done
 
 study-quick: $(STAMP)
 	@$(BIN)/causewire workload
 	@$(BIN)/causewire sweep experiments/study/quick.toml --out out/study/quick
-	@$(BIN)/causewire report out/study/quick
 
 verified: $(STAMP)
 	$(BIN)/python -m campaigns.verified

@@ -32,6 +32,7 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from causewire.node import Config, Node, run
@@ -413,6 +414,29 @@ def distance(protocol: str, delay: float, seconds: float) -> float:
     return float(results[1]["rate"])
 
 
+def draw_rates(rates: dict[str, list[tuple[float, float]]], plot: str) -> None:
+    from causewire.report.charts import lines_spec
+    from causewire.report.numbers import Point, estimate
+    from causewire.report.plan import FigurePlan
+    from causewire.report.vega import write_pictures
+
+    plan = FigurePlan(
+        name="rates",
+        title="Messages per second against delay",
+        x="delay",
+        x_label="delay (ms)",
+        y="rate",
+        y_label="messages per second",
+        y_scale="log",
+    )
+    points = [
+        Point(None, (name,), (), 1000 * delay, estimate([rate]))
+        for name, pairs in rates.items()
+        for delay, rate in pairs
+    ]
+    write_pictures(lines_spec(plan, points), Path(plot).parent, Path(plot).stem)
+
+
 def show_distance(seconds: float, repetitions: int, plot: str | None) -> None:
     protocols = ("csps", "sps", "fifo", "mf", "cykas")
     print("\ndistance: messages per second with a delay of")
@@ -427,15 +451,7 @@ def show_distance(seconds: float, repetitions: int, plot: str | None) -> None:
         row = "".join(f"{rate:12,.0f}" for rate in rates[name])
         print(f"  {name:8}{row} {rates[name][-1] / max(rates[name][0], 1e-9):12.3f}", flush=True)
     if plot:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.add_subplot()
-        for name in protocols:
-            axes.plot([1000 * d for d in DELAYS], rates[name], marker="o", label=name)
-        axes.set(xlabel="delay, ms", ylabel="messages per second", yscale="log")
-        axes.legend()
-        figure.savefig(plot)
+        draw_rates({name: list(zip(DELAYS, rates[name], strict=True)) for name in rates}, plot)
         print(f"  drawn in {plot}")
 
 

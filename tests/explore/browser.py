@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -13,22 +12,7 @@ from typing import Any
 from causewire.explore import ExploreServer, explore
 from causewire.trace import Trace
 
-__all__ = ["CHROMIUM", "FLAGS", "OpenPage", "opened", "serving"]
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+__all__ = ["OpenPage", "opened", "serving"]
 
 
 class OpenPage:

@@ -15,18 +15,11 @@ from causewire.explore import Api, Dataset
 from causewire.explore.saved import saved
 from causewire.trace import Event, open_trace, open_writer, trace_of
 
-from .browser import CHROMIUM, FLAGS, OpenPage, opened, serving
+from ..browser import axe_violations, launched, require_browser
+from .browser import OpenPage, opened, serving
 from .stories import STORY, simulated
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="browser tests are left out: playwright is not installed"
-)
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright",
-    reason="browser tests are left out: axe-playwright-python is not installed",
-)
-if CHROMIUM is None:
-    pytest.skip("browser tests are left out: no Chromium was found", allow_module_level=True)
+require_browser()
 
 pytestmark = pytest.mark.slow
 
@@ -35,10 +28,8 @@ TABS = ("selection", "violations", "latency", "waiting", "processes", "steps", "
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with launched() as chromium:
         yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -86,10 +77,9 @@ def test_every_panel_passes_axe(browser: Any, width: int, height: int, scheme: s
                 page.page.get_by_role("button", name="Replay", exact=True).click()
                 page.until("app.diagrams.length === 2")
             page.idle()
-            found = axe.Axe().run(page.page).response["violations"]
-            assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], tab
+            assert axe_violations(page.page) == [], tab
         page.page.click("#help-open")
-        assert axe.Axe().run(page.page).response["violations"] == []
+        assert axe_violations(page.page) == []
         wide = page.value("document.documentElement.scrollWidth")
         assert wide <= width
 

@@ -15,24 +15,19 @@ import pytest
 
 from causewire.trace import trace_of
 
-from .browser import CHROMIUM, FLAGS, OpenPage, opened, serving
+from ..browser import launched, require_browser
+from .browser import OpenPage, opened, serving
 from .stories import simulated
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="browser tests are left out: playwright is not installed"
-)
-if CHROMIUM is None:
-    pytest.skip("browser tests are left out: no Chromium was found", allow_module_level=True)
+require_browser()
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with launched() as chromium:
         yield chromium
-        chromium.close()
 
 
 def _keep(page: OpenPage, folder: Path, name: str) -> None:

@@ -46,12 +46,12 @@ COMMANDS = {
 
 _EXTRAS = {
     "cryptography": "node",
-    "matplotlib": "report",
     "numba": "trace",
     "numpy": "trace",
     "pandas": "spark",
     "pyarrow": "trace",
     "pyspark": "spark",
+    "vl_convert": "report",
 }
 """The extra that installs each optional package."""
 

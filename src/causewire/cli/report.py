@@ -27,9 +27,9 @@ examples:
   causewire report traces --master 'local[*]'
   causewire report spans.json
 
-The figures of a sweep are written as PNG and SVG, with the numbers behind each as CSV. Of a trace,
-violations are listed, explained and drawn, and it is shown where the time of messages went. The
-exit status of the latter is that of a check.
+index.html is one file that opens offline. Next to it are the figures as PNG and SVG, and the
+numbers of each as CSV. The report of a trace says whether it is causally ordered, explains and
+draws violations, and shows where the time of messages went. Its exit status is that of a check.
 """
 
 
@@ -109,7 +109,10 @@ def _here(trace: Trace, args: argparse.Namespace) -> tuple[Report, list[dict[str
             examples=args.examples,
             progress=lambda rows: progress.done(rows, "events"),
         )
-    return found, sorted((run.summary() for run in measure(trace)), key=lambda row: str(row["run"]))
+    with Progress("measuring") as progress:
+        progress.say("where the time of messages went")
+        rows = [run.summary() for run in measure(trace)]
+    return found, sorted(rows, key=lambda row: str(row["run"]))
 
 
 def _on_spark(args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:

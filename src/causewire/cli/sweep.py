@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import CommandError
 from .output import count, duration, print_json
+from .progress import Progress
 from .spark import add_spark_arguments, config_of
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ __all__ = ["configure", "run"]
 _EPILOG = """\
 examples:
   causewire sweep experiments/cykas-fig4.toml --out fig4
-  causewire report fig4
+  (then open fig4/report/index.html)
   causewire sweep big.toml --out /shared/big --master spark://host:7077
 
 A sweep that was stopped goes on where it was when it is started again with the same --out. A run
@@ -55,11 +57,28 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("interrupted: the same command goes on where this one was", file=sys.stderr)
         raise
+    page, trouble = _reported(args.out)
     if args.json:
-        print_json(told.to_dict())
-    else:
-        print(_said(told, args.out))
+        print_json({**told.to_dict(), "page": page})
+        return 0
+    print(_said(told, args.out))
+    print(f"see {page}" if page else f"no report: {trouble}")
     return 0
+
+
+def _reported(out: str) -> tuple[str | None, str]:
+    """Return the page of the report, or None and why there is none."""
+    from ..report.plan import ReportError
+    from ..report.sweeps import report_sweep
+
+    try:
+        with Progress("writing the report") as progress:
+            progress.say("its figures are drawn")
+            return str(report_sweep(Path(out), Path(out) / "report").page), ""
+    except ReportError as error:
+        return None, str(error)
+    except ModuleNotFoundError as error:
+        return None, f'it needs {error.name}: pip install "causewire[report]"'
 
 
 def _said(told: Sweep, out: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..check import Violation
 from ..protocols import describe
-from ..report.page import page, paragraph, section
+from ..report.page import diagram, page, paragraph, section
 from ..report.tables import html_table, significant
 from ..trace import open_trace
 from .judge import Isolation, Judgement
@@ -143,37 +144,68 @@ def write_page(
         checked_by: Where the traces were checked.
         notes: Further sentences for the result.
     """
+    sections = [paragraph(introduction(network))]
     heading, *body = comparison(runs)
-    sections = [paragraph(introduction(network)), section("The result")]
-    sections += [html_table(heading, body), paragraph(price(runs)), *map(paragraph, notes)]
+    table = html_table(["measure", *heading[1:]], body, "The result")
+    sections.append(section("The result", table, *map(paragraph, notes)))
     for performance, judgement in runs:
         story = tell(performance, judgement)
         if story is not None:
             picture = drawn(story.violation, open_trace(performance.traces))
             (folder / DIAGRAM).write_text(picture, encoding="utf-8")
-            sections.append(_violation(performance.protocol, story))
+            sections.insert(1, _violation(performance.protocol, story, picture))
             break
-    measured = [judgement.row for _, judgement in runs if judgement.row is not None]
-    if measured:
+    measured = [row for performance, judgement in runs for row in _rows(performance, judgement)]
+    if measured and find_spec("vl_convert") is not None:
         from ..report.times import write_times
 
         sections.append(write_times(measured, folder))
     heading, *body = details(runs)
-    sections.append(section("In detail", html_table(heading, body)))
-    sections.append(paragraph(f"Checked {checked_by}.", "small"))
+    table = html_table(["measure", *heading[1:]], body, "In detail")
+    counted = "Counted in the traces of the nodes and by the nodes themselves"
+    sections.append(
+        section("In detail", table, paragraph(f"{counted}; checked {checked_by}.", "small"))
+    )
     sections.append(_traces(runs))
     title = " and ".join(performance.protocol for performance, _ in runs)
-    text = page(f"A chat under {title}", sections)
-    (folder / "index.html").write_text(text, encoding="utf-8")
+    question = "Do messages need causal order, and what does it cost?"
+    (folder / "index.html").write_text(
+        page(
+            f"A chat under {title}",
+            question,
+            escape(f"{_broken(runs[0])} {price(runs)}"),
+            sections,
+            good=runs[-1][1].report.ordered,
+        ),
+        encoding="utf-8",
+    )
 
 
-def _violation(protocol: str, story: Told) -> str:
-    said = escape(str(story.violation))
+def _broken(run: tuple[Performance, Judgement]) -> str:
+    performance, judgement = run
+    number = judgement.report.violations
+    if not number:
+        return f"This time {performance.protocol} was lucky."
+    return f"Under {performance.protocol}, {number:,} lines were read before what they answer."
+
+
+def _rows(performance: Performance, judgement: Judgement) -> list[dict[str, Any]]:
+    """Return the measurements of a chat, which the pipeline may have made already."""
+    if judgement.row is not None:
+        return [judgement.row]
+    if find_spec("numba") is None or find_spec("pyarrow") is None:
+        return []
+    from ..metrics import measure
+
+    return [run.summary() for run in measure(open_trace(performance.traces))]
+
+
+def _violation(protocol: str, story: Told, picture: str) -> str:
+    lines = escape("\n".join(story.lines))
     return section(
-        f"One violation under {protocol}",
-        f"<pre>{escape(chr(10).join(story.lines))}</pre>",
-        f'<figure>\n<img src="{DIAGRAM}" alt="{said}">\n<figcaption>In the words of the check: '
-        f'{said}. (<a href="{DIAGRAM}">SVG</a>)</figcaption>\n</figure>',
+        f"What {protocol} did",
+        f'<pre tabindex="0" role="region" aria-label="The story">{lines}</pre>',
+        diagram(picture, f"In the words of the check: {story.violation}.", DIAGRAM),
     )
 
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import CausewireError
+from ..report.names import shown
 from .causes import waiting
 from .dataset import Dataset, NotReadyError, RunView
 from .extract import extract
 from .faults import fault_spans
 from .held import beyond
 from .latency import histogram
-from .names import shown
 from .packing import pack
 from .questions import counterpart, described, event_words, related, violations
 from .replay import candidates, replayed

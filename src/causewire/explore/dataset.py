@@ -18,11 +18,11 @@ from typing import Any
 
 from ..check import Report, check
 from ..core.errors import CausewireError
+from ..report.names import shown
 from ..trace import Trace
 from .arrays import Floats
 from .causality import Causality
 from .causes import Causes, causes_of
-from .names import shown
 from .preview import Preview
 from .run import RunData
 from .table import Table, read

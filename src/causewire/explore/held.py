@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..report.names import shown
 from .behind import Leg, arrival_before, behind
 from .causality import Causality
 from .faults import WORDS, Span
-from .names import shown
 from .run import Axis, RunData
 from .table import RECEIVED, RELEASED
 from .times import duration

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..report.names import shown
 from .arrays import Floats
-from .names import shown
 from .table import NO_TIME, Table
 from .window import MOST_EVENTS, Window
 

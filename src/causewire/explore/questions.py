@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..check import Link, MessageId, Report, Violation
+from ..report.names import shown
 from .causality import Causality, Hop
 from .faults import fault_spans
 from .held import story
-from .names import shown
 from .run import Axis, RunData
 from .times import duration
 

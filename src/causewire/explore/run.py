@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ..report.names import shown
 from .arrays import Floats, Longs, Words
 from .copies import Copies, join
-from .names import shown
 from .order import by_process, causal_order
 from .table import NO_TIME, SENT, Rows, Table
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..report.names import natural
 from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Trace, TraceError
 from .arrays import Longs, Words
-from .names import natural
 
 __all__ = ["DELIVERED", "KINDS", "NO_TIME", "RECEIVED", "RELEASED", "SENT", "Rows", "Table", "read"]
 

@@ -6,15 +6,15 @@ of its chain, and what happened around them.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..check import Report, Violation
-from ..trace import Trace
-from .page import page, paragraph, section, whole
+from ..check import MessageId, Report, Violation
+from ..trace import Event, Trace
+from .names import shown
+from .page import csv_link, details, diagram, page, section, whole, write_csv
 from .spacetime import draw
 from .tables import html_table
 from .violations import Overtaking
@@ -57,49 +57,56 @@ def report_check(
     Raises:
         ReportError: The directory cannot be written, or is not a report.
     """
+    name = Path(trace.name).name
     with whole(out) as place:
-        sections = [_verdict(found)]
-        _write_csv(place / "counts.csv", ("what", "number"), _counts(found))
-        sections.append(
-            section(
-                "In numbers",
-                html_table(("", ""), [[what, f"{n:,}"] for what, n in _counts(found)]),
-                _link("counts.csv"),
-            )
-        )
-        if found.examples:
-            sections += _violations(trace, found, place)
-        if found.bad_rows:
-            rows = [[str(row.run), row.process, str(row.seq), str(row)] for row in found.bad_rows]
-            heading = ("run", "process", "seq", "what is wrong")
-            sections.append(section("Rows that cannot be right", html_table(heading, rows)))
+        sections = _violations(trace, found, place) if found.examples else []
         if runs:
             from .times import write_times
 
             sections.append(write_times(runs, place))
-        text = page(f"Check of {Path(trace.name).name}", sections)
-        (place / "index.html").write_text(text, encoding="utf-8")
+        counts = [(what, f"{number:,}", source) for what, number, source in _counts(found)]
+        text = write_csv(
+            place / "counts.csv", ("what", "number"), [row[:2] for row in _counts(found)]
+        )
+        heading = ("what", "number", "where it comes from")
+        table = html_table(heading, counts, "In numbers")
+        link = f'<p class="small">Save: {csv_link("counts.csv", text)}.</p>'
+        sections.append(section("In numbers", table, link))
+        if found.bad_rows:
+            rows = [[str(row.run), row.process, str(row.seq), str(row)] for row in found.bad_rows]
+            head = ("run", "process", "seq", "what is wrong")
+            sections.append(section("Rows that cannot be right", html_table(head, rows)))
+        question = f"Is {shown(name)} causally ordered?"
+        whole_page = page(
+            "A trace, checked", question, _answer(found), sections, good=found.ordered
+        )
+        (place / "index.html").write_text(whole_page, encoding="utf-8")
     drawn = min(len(found.examples), DRAWN)
     return CheckReport(out / "index.html", found.ordered, found.violations, drawn)
 
 
-def _verdict(found: Report) -> str:
+def _answer(found: Report) -> str:
+    seen = f"{found.messages:,} messages among {found.processes:,} processes"
     if found.ordered:
-        return paragraph("The trace is causally ordered.")
-    number = f"{found.violations:,} violation{'s' if found.violations > 1 else ''}"
-    return paragraph(f"The trace is NOT causally ordered: {number}.", "bad")
+        return f"Yes. In {seen}, nothing was delivered before something that it may depend on."
+    times = "once" if found.violations == 1 else f"{found.violations:,} times"
+    return f"No. In {seen}, a message was delivered {times} before one that it may depend on."
 
 
-def _counts(found: Report) -> list[tuple[str, int]]:
+def _counts(found: Report) -> list[tuple[str, int, str]]:
+    delivers = "rows of kind deliver"
     return [
-        ("events", found.events),
-        ("messages", found.messages),
-        ("processes", found.processes),
-        ("runs", found.runs),
-        ("violations", found.violations),
-        ("delivered twice", found.duplicates),
-        ("copies undelivered", found.undelivered),
-        *((f"bad rows: {reason}", number) for reason, number in sorted(found.bad.items())),
+        ("events", found.events, "rows of the trace"),
+        ("messages", found.messages, "rows of kind send"),
+        ("processes", found.processes, "names in the column process"),
+        ("runs", found.runs, "names in the column run"),
+        ("violations", found.violations, f"{delivers} that the check refused"),
+        ("delivered twice", found.duplicates, f"{delivers} with the same message and process"),
+        ("copies undelivered", found.undelivered, f"destinations of sends, without {delivers}"),
+        *(
+            (f"bad rows: {why}", number, "rows left out")
+            for why, number in sorted(found.bad.items())
+        ),
     ]
 
 
@@ -109,29 +116,56 @@ def _violations(trace: Trace, found: Report, place: Path) -> list[str]:
         (v.run, v.process, v.seq, v.first, v.second, v.late, " ".join(str(c[0]) for c in v.chain))
         for v in found.examples
     ]
-    _write_csv(place / "violations.csv", heading, rows)
-    told = [[str(number), v.run, str(v)] for number, v in enumerate(found.examples, 1)]
-    title = "Violations" if len(told) == found.violations else f"The first {len(told)} violations"
-    sections = [section(title, html_table(("", "run", "why"), told), _link("violations.csv"))]
+    text = write_csv(place / "violations.csv", heading, rows)
+    drawn = []
     for number, violation in enumerate(found.examples[:DRAWN], 1):
-        shown = overtaking(violation)
-        window = choose(trace, run=violation.run, violation=shown)
-        svg = draw(window.events, processes=window.processes, violation=shown, start=window.start)
+        shows = overtaking(violation)
+        window = choose(trace, run=violation.run, violation=shows)
+        svg = draw(
+            [_event(event) for event in window.events],
+            processes=[shown(name) for name in window.processes],
+            violation=overtaking(_named(violation)),
+            start=window.start,
+        )
         name = f"violation-{number}.svg"
         (place / name).write_text(svg, encoding="utf-8")
-        said = escape(str(violation))
-        drawn = f'<figure>\n<img src="{name}" alt="{said}">\n<figcaption>{said} '
-        drawn += f'(<a href="{name}">SVG</a>)</figcaption>\n</figure>'
-        sections.append(section(f"Violation {number}", drawn))
+        drawn.append(diagram(svg, f"{_named(violation)}.", name))
+    first, *others = drawn
+    more = details("More violations as pictures", *others) if others else ""
+    sections = [section("What went wrong, for example", first, more)]
+    told = [
+        [str(number), shown(v.run), str(_named(v))] for number, v in enumerate(found.examples, 1)
+    ]
+    title = "Violations" if len(told) == found.violations else f"The first {len(told)} violations"
+    link = f'<p class="small">Save: {csv_link("violations.csv", text)}.</p>'
+    sections.append(section(title, html_table(("number", "run", "why"), told, title), link))
     return sections
 
 
-def _link(name: str) -> str:
-    return f'<p class="small"><a href="{name}">CSV</a></p>'
+def _named(violation: Violation) -> Violation:
+    """Return a violation with names that can be shown."""
+
+    def message(key: MessageId) -> MessageId:
+        return key._replace(origin=shown(key.origin))
+
+    return replace(
+        violation,
+        run=shown(violation.run),
+        process=shown(violation.process),
+        first=message(violation.first),
+        second=message(violation.second),
+        chain=tuple(
+            link._replace(message=message(link.message), to=tuple(map(shown, link.to)))
+            for link in violation.chain
+        ),
+    )
 
 
-def _write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(heading)
-        writer.writerows(rows)
+def _event(event: Event) -> Event:
+    """Return an event with names that can be shown."""
+    return event._replace(
+        run=shown(event.run),
+        process=shown(event.process),
+        origin=None if event.origin is None else shown(event.origin),
+        peers=tuple(map(shown, event.peers)),
+    )

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .plan import FigurePlan, ReportError, TablePlan
+from .plan import FigurePlan, NumberPlan, ReportError, TablePlan
 
-__all__ = ["Estimate", "Point", "estimate", "points", "select", "table_rows"]
+__all__ = ["Estimate", "Point", "estimate", "points", "select", "single", "table_rows"]
 
 Row = Mapping[str, Any]
 
@@ -167,3 +167,27 @@ def table_rows(plan: TablePlan, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
             cells.append(estimate(values) if values else None)
         found.append((*key, *cells))
     return found
+
+
+def single(plan: NumberPlan, rows: Sequence[Row]) -> Estimate:
+    """Return a number of the answer.
+
+    Raises:
+        ReportError: There are no runs for it, or runs that must not be averaged.
+    """
+    what = f"number {plan.name}"
+
+    def by_seed(where: Mapping[str, Any]) -> dict[Any, float]:
+        chosen = [row for row in select(rows, plan.grid, where) if row[plan.of] is not None]
+        if not chosen:
+            raise ReportError(f"{what}: there are no runs for it")
+        _only_seeds(chosen, what)
+        return {row["seed"]: row[plan.of] for row in chosen}
+
+    values = by_seed(plan.where)
+    if plan.over:
+        base = by_seed({**plan.where, **plan.over})
+        values = {seed: value / base[seed] for seed, value in values.items() if base.get(seed)}
+        if not values:
+            raise ReportError(f"{what}: there is nothing to divide it by")
+    return estimate([value * plan.factor for value in values.values()])

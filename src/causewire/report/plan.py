@@ -19,6 +19,12 @@ An experiment file says it in its own terms, the columns of the table of runs:
     of = "metadata_bytes"
     label = "metadata (bytes)"
 
+    [[number]]                          # for {csps} in the answer
+    name = "csps"
+    of = "latency_mean_ns"
+    where = { protocol = "csps" }
+    over = { protocol = "rst" }         # divided by the same of these runs
+
 Each point is a mean over seeds, and nothing but seeds: a figure that would mix
 runs which differ in anything else is refused, and says in what.
 """
@@ -33,7 +39,7 @@ from typing import Any, Self, get_type_hints
 
 from ..core.errors import CausewireError
 
-__all__ = ["Cell", "FigurePlan", "ReportError", "TablePlan"]
+__all__ = ["Cell", "FigurePlan", "NumberPlan", "ReportError", "TablePlan"]
 
 
 class ReportError(CausewireError):
@@ -180,3 +186,38 @@ class TablePlan(_Plan):
         """The columns of the table of runs that it looks at."""
         names = [*self.rows, *self.where, *(cell.of for cell in self.column)]
         return list(dict.fromkeys([*names, *(["grid"] if self.grid else [])]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberPlan(_Plan):
+    """A number of the answer: a mean over seeds, or a ratio of two."""
+
+    name: str
+    of: str
+    where: Mapping[str, Any]
+    over: Mapping[str, Any] = field(default_factory=dict)
+    """Divide by the value of the runs in which these columns differ."""
+    grid: tuple[str, ...] = ()
+    factor: float = 1.0
+    digits: int = 2
+    """Significant ones."""
+
+    def columns(self) -> list[str]:
+        """Return the columns of the table of runs that are needed."""
+        names = [self.of, *self.where, *self.over, *(["grid"] if self.grid else [])]
+        return list(dict.fromkeys(names))
+
+    def source(self) -> str:
+        """Return where the number comes from, in words."""
+
+        def runs(where: Mapping[str, Any]) -> str:
+            return ", ".join(f"{name} = {value}" for name, value in where.items())
+
+        text = f"the mean of {self.of} over runs with {runs(self.where)}"
+        if self.over:
+            text += (
+                f", divided seed by seed by that of runs with {runs({**self.where, **self.over})}"
+            )
+        if self.factor != 1:
+            text += f", times {self.factor:g}"
+        return text

@@ -6,14 +6,18 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .numbers import points, select, table_rows
-from .page import page, paragraph, picture, section, whole
-from .plan import FigurePlan, ReportError, TablePlan
+from .answers import answer, reading
+from .charts import bars_spec, lines_spec, series_name
+from .numbers import Point, points, select, table_rows
+from .page import csv_link, figure, page, paragraph, section, whole, write_csv
+from .plan import FigurePlan, NumberPlan, ReportError, TablePlan
 from .sweep_layout import SweepLayout
-from .tables import html_table, plan_html, write_table
+from .tables import html_table, plan_html, significant, table_csv
+from .vega import write_pictures
 
 __all__ = ["SweepReport", "is_sweep", "plans_of", "report_sweep"]
 
@@ -24,6 +28,8 @@ _SHOWN = (
     ("metadata_bytes", "metadata (kB)", 1e-3),
 )
 """What is shown for an experiment that names no figures."""
+_EMBEDDED = 1_000_000
+"""Bytes up to which the table of runs is part of the page."""
 
 
 class SweepReport(NamedTuple):
@@ -37,9 +43,11 @@ class SweepReport(NamedTuple):
 
 
 def plans_of(
-    figures: Sequence[Mapping[str, Any]], tables: Sequence[Mapping[str, Any]]
-) -> tuple[list[FigurePlan], list[TablePlan]]:
-    """Return the figures and tables of an experiment file.
+    figures: Sequence[Mapping[str, Any]],
+    tables: Sequence[Mapping[str, Any]],
+    numbers: Sequence[Mapping[str, Any]] = (),
+) -> tuple[list[FigurePlan], list[TablePlan], list[NumberPlan]]:
+    """Return the figures and tables of an experiment file, and the numbers of its answer.
 
     Raises:
         ReportError: One of them is wrong, or two have the same name.
@@ -50,7 +58,8 @@ def plans_of(
     for name in names:
         if names.count(name) > 1 or name in ("runs", "index"):
             raise ReportError(f"two things of the report are called {name!r}")
-    return drawn, listed
+    single = [NumberPlan.from_dict(n, f"number {n.get('name', '')}".strip()) for n in numbers]
+    return drawn, listed, single
 
 
 def is_sweep(folder: Path) -> bool:
@@ -76,13 +85,19 @@ def report_sweep(folder: Path, out: Path) -> SweepReport:
         told = json.loads(layout.summary.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ReportError(f"{folder}: not the output of a sweep: {error}") from None
-    figures, tables = plans_of(experiment.get("figure", []), experiment.get("table", []))
+    parts = (experiment.get(part, []) for part in ("figure", "table", "number"))
+    figures, tables, numbers = plans_of(*parts)
     table = _Runs(layout.runs)
     if not figures and not tables:
         figures = _usual(table)
     with whole(out) as place:
         sections = _write(experiment, told, table, figures, tables, place)
-        text = page(experiment.get("title", told["name"]), sections)
+        title = str(experiment.get("title", told["name"]))
+        question = str(experiment.get("question", "")) or f"{title}: what do the runs show?"
+        said, sources = answer(str(experiment.get("answer", "")), numbers, table.rows)
+        if not said:
+            said = _first_reading(sections)
+        text = page(title, question, said, [*sections.evidence, *sources, sections.runs])
         (place / "index.html").write_text(text, encoding="utf-8")
     return SweepReport(out / "index.html", len(figures), len(tables), told["runs"], told["failed"])
 
@@ -174,6 +189,19 @@ def _usual(table: _Runs) -> list[FigurePlan]:
     ]
 
 
+class _Sections(NamedTuple):
+    """The sections of the page."""
+
+    evidence: list[str]
+    readings: list[str]
+    """What the figures show, in a sentence each."""
+    runs: str
+
+
+def _first_reading(sections: _Sections) -> str:
+    return escape(sections.readings[0]) if sections.readings else "See the numbers below."
+
+
 def _write(
     experiment: Mapping[str, Any],
     told: Mapping[str, Any],
@@ -181,25 +209,76 @@ def _write(
     figures: Sequence[FigurePlan],
     tables: Sequence[TablePlan],
     place: Path,
-) -> list[str]:
-    from .figures import write_figure
-
+) -> _Sections:
     sections = [paragraph(str(experiment.get("about", "")))]
+    readings = []
     for plan in figures:
         found = points(plan, table.rows(plan.columns(), f"figure {plan.name}"))
-        write_figure(plan, found, place)
-        seeds = sorted({point.y.seeds for point in found})
-        caption = f"{plan.caption} {_error_bars(seeds)}".strip()
-        sections.append(section(plan.title, picture(plan.name, plan.title, caption)))
+        said = reading(plan, found)
+        readings.append(said)
+        sections.append(_figure_section(plan, found, said, place))
     for listed in tables:
         rows = table_rows(listed, table.rows(listed.columns(), f"table {listed.name}"))
-        write_table(listed, rows, place)
-        body = f'<div class="wide">\n{plan_html(listed, rows)}\n</div>'
-        link = f'<p class="small"><a href="{listed.name}.csv">CSV</a></p>'
-        sections.append(section(listed.title, body, paragraph(listed.caption, "small"), link))
-    table.write_csv(place / "runs.csv")
-    sections.append(_runs_section(told, table))
-    return sections
+        sections.append(_table_section(listed, rows, place))
+    return _Sections(sections, readings, _runs_section(told, table, place))
+
+
+def _figure_section(plan: FigurePlan, found: Sequence[Point], said: str, place: Path) -> str:
+    spec = lines_spec(plan, found)
+    write_pictures(spec, place, plan.name)
+    named = [plan.panels] if plan.panels else []
+    heading = [*named, *plan.series, *plan.apart, plan.x_label, plan.y_label]
+    heading += ["error_95", "least", "most", "seeds"]
+    text = write_csv(place / f"{plan.name}.csv", heading, (_csv_row(plan, p) for p in found))
+    table = [
+        [
+            *([str(p.panel)] if plan.panels else []),
+            series_name(plan, p),
+            *map(str, p.apart),
+            f"{p.x:,g}",
+            significant(p.y.mean, 4),
+            "" if p.y.error is None else significant(p.y.error, 2),
+            str(p.y.seeds),
+        ]
+        for p in found
+    ]
+    shown_heading = [*named, ", ".join(plan.series) or "series", *plan.apart, plan.x_label]
+    shown_heading += [plan.y_label, "± 95 %", "runs"]
+    numbers = html_table(shown_heading, table, plan.title)
+    numbers += f'\n<p class="small">Save: {csv_link(f"{plan.name}.csv", text)}.</p>'
+    seeds = sorted({point.y.seeds for point in found})
+    source = f"From the column {plan.y} of the table of runs"
+    source += f", over that of {_words(plan.over)}." if plan.over else "."
+    caption = f"{plan.caption} {_error_bars(seeds)} {source}".strip()
+    drawn = figure(plan.name, spec, caption, numbers)
+    return section(plan.title, paragraph(said, "reading"), drawn)
+
+
+def _csv_row(plan: FigurePlan, point: Point) -> list[Any]:
+    named = [point.panel] if plan.panels else []
+    y = point.y
+    error = "" if y.error is None else f"{y.error:.9g}"
+    numbers = [f"{value:.9g}" for value in (y.least, y.most)]
+    key = [*named, *point.series, *point.apart, f"{point.x:.9g}"]
+    return [*key, f"{y.mean:.9g}", error, *numbers, y.seeds]
+
+
+def _words(where: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in where.items())
+
+
+def _table_section(plan: TablePlan, rows: Sequence[tuple[Any, ...]], place: Path) -> str:
+    text = write_csv(place / f"{plan.name}.csv", *table_csv(plan, rows))
+    spec = bars_spec(plan, rows)
+    numbers = plan_html(plan, rows)
+    numbers += f'\n<p class="small">Save: {csv_link(f"{plan.name}.csv", text)}.</p>'
+    if not spec["concat"]:
+        return section(plan.title, numbers, paragraph(plan.caption, "small"))
+    write_pictures(spec, place, plan.name)
+    columns = ", ".join(cell.of for cell in plan.column)
+    source = f"Means over seeds, ± their 95 % intervals; from the columns {columns}."
+    caption = f"{plan.caption} {source}".strip()
+    return section(plan.title, figure(plan.name, spec, caption, numbers))
 
 
 def _error_bars(seeds: Sequence[int]) -> str:
@@ -209,12 +288,18 @@ def _error_bars(seeds: Sequence[int]) -> str:
     return f"Means of {count} seeds; bars are 95 % confidence intervals."
 
 
-def _runs_section(told: Mapping[str, Any], table: _Runs) -> str:
+def _runs_section(told: Mapping[str, Any], table: _Runs, place: Path) -> str:
+    table.write_csv(place / "runs.csv")
     text = f"{told['runs']:,} runs, {told['events']:,} simulated events."
-    parts = [paragraph(text), '<p class="small"><a href="runs.csv">All runs as CSV</a></p>']
+    parts = [paragraph(text)]
+    if (place / "runs.csv").stat().st_size < _EMBEDDED:
+        link = csv_link("runs.csv", (place / "runs.csv").read_text("utf-8"))
+        parts.append(f'<p class="small">All runs with all their numbers: {link}.</p>')
+    else:
+        parts.append(paragraph("All runs with all their numbers are in runs.csv.", "small"))
     if told["failed"]:
         rows = select(table.rows(["protocol"], "the report"), (), {"status": "failed"})
         parts.append(paragraph(f"{told['failed']:,} runs failed.", "bad"))
-        shown = [[row["run"], row["error"]] for row in rows[:20]]
-        parts.append(html_table(["run", "error"], shown))
+        listed = [[row["run"], row["error"]] for row in rows[:20]]
+        parts.append(html_table(["run", "error"], listed, "Runs that failed"))
     return section("The runs", *parts)

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from html import escape
 from math import floor, log10
-from pathlib import Path
 from typing import Any
 
+from .names import shown, visible
 from .numbers import Estimate
 from .plan import TablePlan
 
-__all__ = ["html_table", "plan_html", "significant", "write_table"]
+__all__ = ["cell_text", "html_table", "plan_html", "row_name", "significant", "table_csv"]
 
 
-def write_table(plan: TablePlan, rows: Sequence[tuple[Any, ...]], folder: Path) -> None:
-    """Write a table as NAME.csv, with a column for the error of each mean."""
+def table_csv(plan: TablePlan, rows: Sequence[tuple[Any, ...]]) -> tuple[list[str], list[Any]]:
+    """Return the heading and the rows of a table, with a column for the error of each mean."""
     names = len(plan.rows)
-    with (folder / f"{plan.name}.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        cells = [text for c in plan.column for text in (c.label, f"{c.label} error_95")]
-        writer.writerow([*plan.rows, *cells])
-        for row in rows:
-            out: list[Any] = list(row[:names])
-            for value in row[names:]:
-                mean = "" if value is None else f"{value.mean:.9g}"
-                none = value is None or value.error is None
-                out += [mean, "" if none else f"{value.error:.9g}"]
-            writer.writerow(out)
+    cells = [text for c in plan.column for text in (c.label, f"{c.label} error_95")]
+    lines = []
+    for row in rows:
+        out: list[Any] = list(row[:names])
+        for value in row[names:]:
+            mean = "" if value is None else f"{value.mean:.9g}"
+            none = value is None or value.error is None
+            out += [mean, "" if none else f"{value.error:.9g}"]
+        lines.append(out)
+    return [*plan.rows, *cells], lines
 
 
 def plan_html(plan: TablePlan, rows: Sequence[tuple[Any, ...]]) -> str:
@@ -39,16 +37,22 @@ def plan_html(plan: TablePlan, rows: Sequence[tuple[Any, ...]]) -> str:
         [
             *map(str, row[:names]),
             *(
-                _cell(value, cell.digits)
+                cell_text(value, cell.digits)
                 for value, cell in zip(row[names:], plan.column, strict=True)
             ),
         ]
         for row in rows
     ]
-    return html_table(heading, body)
+    return html_table(heading, body, plan.title)
 
 
-def _cell(value: Estimate | None, digits: int) -> str:
+def row_name(values: Sequence[Any]) -> str:
+    """Return what a row is called in a figure."""
+    return ", ".join(shown(f"{v:,g}" if isinstance(v, float) else str(v)) for v in values)
+
+
+def cell_text(value: Estimate | None, digits: int) -> str:
+    """Return a mean as text, with its error where that is not negligible."""
     if value is None:
         return ""
     text = significant(value.mean, digits)
@@ -66,18 +70,33 @@ def significant(value: float, digits: int) -> str:
     return f"{round(value, places):,.{max(places, 0)}f}"
 
 
-def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as HTML; columns of numbers are right-aligned."""
+def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]], label: str = "") -> str:
+    """Return a table as HTML that scrolls if it is wide; columns of numbers are right-aligned.
+
+    Args:
+        heading: What is above the columns.
+        rows: The cells. The first of each row is its heading.
+        label: What the table is called by a screen reader.
+    """
     right = [all(_is_number(row[k]) for row in rows) for k in range(len(heading))]
 
-    def line(kind: str, cells: Sequence[str]) -> str:
-        marks = [' class="number"' if to_right else "" for to_right in right]
-        pairs = zip(marks, map(escape, cells), strict=True)
-        return "<tr>" + "".join(f"<{kind}{mark}>{cell}</{kind}>" for mark, cell in pairs) + "</tr>"
+    def line(cells: Sequence[str], *, head: bool) -> str:
+        parts = []
+        for k, cell in enumerate(cells):
+            kind = "th" if head or k == 0 else "td"
+            scope = "" if kind == "td" else ' scope="col"' if head else ' scope="row"'
+            mark = ' class="number"' if right[k] else ""
+            if head and not cell:
+                parts.append("<td></td>")
+            else:
+                parts.append(f"<{kind}{scope}{mark}>{escape(visible(cell))}</{kind}>")
+        return f"<tr>{''.join(parts)}</tr>"
 
-    head = f"<thead>{line('th', heading)}</thead>"
-    body = [line("td", row) for row in rows]
-    return "\n".join(["<table>", head, "<tbody>", *body, "</tbody>", "</table>"])
+    head = f"<thead>{line(heading, head=True)}</thead>"
+    body = [line(row, head=False) for row in rows]
+    name = escape(visible(label or ", ".join(filter(None, heading))))
+    opened = f'<div class="wide" role="region" tabindex="0" aria-label="{name}">\n<table>'
+    return "\n".join([opened, head, "<tbody>", *body, "</tbody>", "</table>\n</div>"])
 
 
 def _is_number(cell: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where the time of messages went, run by run: a figure and a table.
+"""Where the time of messages went, run by run, and what each run cost: figures and tables.
 
 The rows are those of `metrics.RUNS`. A bar for each run has the mean time
 that a message was held at its sender, was on the network and was held at its
@@ -8,83 +8,125 @@ would have taken. What is beyond the mark is non-causal latency.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
-from .figures import STYLE
-from .page import paragraph, picture, section
+from .charts import parts_spec
+from .names import shown
+from .page import csv_link, details, figure, paragraph, section, write_csv
 from .tables import html_table, significant
+from .vega import write_pictures
 
 __all__ = ["write_times"]
 
 SHOWN = 20
 """Runs of the figure and of the table on the page; the CSV has all."""
 
-_PARTS = (
-    ("held_at_sender", "held at the sender", "#d55e00", "//"),
-    ("network", "on the network", "#bbbbbb", ""),
-    ("held_at_receiver", "held at the receiver", "#0072b2", "\\\\"),
+_TIMES = (
+    ("latency_mean_ns", "mean latency (ms)"),
+    ("latency_p99_ns", "99th percentile (ms)"),
+    ("held_at_sender_mean_ns", "held at sender (ms)"),
+    ("network_mean_ns", "on the network (ms)"),
+    ("held_at_receiver_mean_ns", "held at receiver (ms)"),
+    ("unavoidable_mean_ns", "unavoidable (ms)"),
+    ("noncausal_mean_ns", "non-causal (ms)"),
 )
-_COLUMNS = (
-    ("delivered", "copies delivered", 1.0),
-    ("delivered_per_second", "deliveries a second", 1.0),
-    ("latency_mean_ns", "mean latency (ms)", 1e-6),
-    ("latency_p99_ns", "p99 latency (ms)", 1e-6),
-    ("unavoidable_mean_ns", "of the mean, unavoidable (ms)", 1e-6),
-    ("noncausal_mean_ns", "of the mean, non-causal (ms)", 1e-6),
-    ("control_per_message", "control packets per message", 1.0),
-    ("max_in_transit", "in transit, one sender, at most", 1.0),
+_NEGATIVE = (
+    "A negative non-causal latency means that messages were delivered, on average, before "
+    "everything that happened before them could have arrived. Causal order forbids that: "
+    "the run broke causal order, or the clocks of its processes disagree."
 )
 
 
 def write_times(rows: Sequence[Mapping[str, Any]], place: Path) -> str:
-    """Write times.png, times.svg and times.csv, and return the section of the page."""
-    with (place / "times.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(rows[0])
-        writer.writerows(row.values() for row in rows)
-    shown = rows[:SHOWN]
-    with mpl.rc_context(STYLE):
-        figure = _draw(shown)
-        figure.savefig(place / "times.png", dpi=200, metadata={"Software": None})
-        figure.savefig(place / "times.svg", metadata={"Date": None, "Creator": None})
-    heading = ["run", *(label for _, label, _ in _COLUMNS)]
-    table = [
-        [str(row["run"]), *(_cell(row[name], factor) for name, _, factor in _COLUMNS)]
-        for row in shown
-    ]
+    """Write times.png, times.svg and times.csv, and return the sections of the page."""
+    text = write_csv(place / "times.csv", list(rows[0]), (list(row.values()) for row in rows))
+    kept = rows[:SHOWN]
+    spec = parts_spec(kept)
+    write_pictures(spec, place, "times")
     more = f" The first {SHOWN} of {len(rows):,} runs." if len(rows) > SHOWN else ""
-    caption = f"Means over all copies delivered; beyond the mark is non-causal latency.{more}"
-    title = "Where the time of messages went"
-    body = f'<div class="wide">\n{html_table(heading, table)}\n</div>'
-    return section(title, picture("times", title, caption), body, paragraph(more, "small"))
+    caption = (
+        "Means over all copies that were delivered, from the times of the rows send, release, "
+        "receive and deliver of the trace. The upright mark is the unavoidable part: what a "
+        f"protocol that knows everything would have taken on this network.{more}"
+    )
+    heading = ["run", *(label for _, label in _TIMES)]
+    table = [[shown(str(row["run"])), *(_ms(row[name]) for name, _ in _TIMES)] for row in kept]
+    title = "Where did the time of messages go?"
+    numbers = html_table(heading, table, title)
+    explained = [row for row in kept if (row["noncausal_mean_ns"] or 0) < 0]
+    return "\n".join(
+        [
+            section(
+                title,
+                paragraph(_reading(kept[0]), "reading") if len(rows) == 1 else "",
+                figure("times", spec, caption, numbers),
+                paragraph(_NEGATIVE if explained else "", "small"),
+            ),
+            _criteria(kept, csv_link("times.csv", text)),
+        ]
+    )
 
 
-def _cell(value: float | None, factor: float) -> str:
-    return "" if value is None else significant(value * factor, 3)
+def _ms(value: float | None) -> str:
+    return "" if value is None else significant(value * 1e-6, 3)
 
 
-def _draw(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    figure = Figure(figsize=(6.4, 1.3 + 0.28 * len(rows)), layout="constrained")
-    axis = figure.subplots()
-    places = range(len(rows), 0, -1)
-    left = [0.0] * len(rows)
-    for name, label, colour, hatch in _PARTS:
-        parts = [(row[f"{name}_mean_ns"] or 0) * 1e-6 for row in rows]
-        axis.barh(
-            places, parts, 0.6, left, label=label, color=colour, hatch=hatch, edgecolor="white"
-        )
-        left = [a + b for a, b in zip(left, parts, strict=True)]
-    marks = [(row["unavoidable_mean_ns"] or 0) * 1e-6 for row in rows]
-    axis.plot(marks, list(places), "k|", markersize=13, markeredgewidth=2, label="unavoidable")
-    axis.set_yticks(list(places), [str(row["run"]) for row in rows])
-    axis.grid(visible=False, axis="y")
-    axis.set_xlabel("mean time from send to delivery (ms)")
-    axis.set_xlim(left=0)
-    figure.legend(loc="outside upper center", ncols=4)
-    return figure
+def _reading(row: Mapping[str, Any]) -> str:
+    if row["unavoidable_mean_ns"] is None or row["noncausal_mean_ns"] < 0:
+        return f"A message took {_ms(row['latency_mean_ns'])} ms on average."
+    return (
+        f"A message took {_ms(row['latency_mean_ns'])} ms on average, of which "
+        f"{_ms(row['unavoidable_mean_ns'])} ms were unavoidable."
+    )
+
+
+_CRITERIA = (
+    ("metadata of a copy (bytes)", "metadata_bytes of release and retransmit, by copies"),
+    ("control packets per message", "rows ack, permit and control, by rows send"),
+    ("non-causal latency, mean (ms)", "latency less the unavoidable part"),
+    ("in transit, one sender, at most", "copies between release and receive"),
+    ("in transit, one pair, at most", "the same, to one destination"),
+    ("send buffer, at most", "copies between send and release, of one process"),
+    ("receive buffer, at most", "copies between receive and deliver, at one process"),
+)
+
+
+def _criteria(rows: Sequence[Mapping[str, Any]], link: str) -> str:
+    """Return the table of Almeida's criteria, measured: a row for each, with its origin."""
+    columns = [_measured(row) for row in rows]
+    table = [
+        [what, *(column[k] for column in columns), source]
+        for k, (what, source) in enumerate(_CRITERIA)
+    ]
+    heading = ["criterion", *(shown(str(row["run"])) for row in rows), "counted from"]
+    about = (
+        "The criteria by which Almeida (2026, table 1) compares protocols, measured in this "
+        "trace: space, control messages, latency, and how much can be under way at a time."
+    )
+    title = "What did it cost?"
+    return section(
+        title,
+        paragraph(about),
+        html_table(heading, table, title),
+        details("Everything that was measured", f'<p class="small">{link}</p>'),
+    )
+
+
+def _measured(row: Mapping[str, Any]) -> list[str]:
+    def number(value: float | None) -> str:
+        if isinstance(value, int):
+            return f"{value:,}"
+        return "" if value is None else significant(value, 3)
+
+    copies = row["copies"] or 0
+    return [
+        number(row["metadata_bytes"] / copies if copies else None),
+        number(row["control_per_message"]),
+        _ms(row["noncausal_mean_ns"]),
+        number(row["max_in_transit"]),
+        number(row["max_in_transit_per_pair"]),
+        number(row["max_send_buffer"]),
+        number(row["max_receive_buffer"]),
+    ]

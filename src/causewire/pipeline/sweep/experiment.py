@@ -22,7 +22,7 @@ A setting inside a table is named with dots, `network.bandwidth`, everywhere: in
                   `cases` and `skip` of its own, which add to or override those
                   of the file. With any `grid`, the file's own are only a base
     [derive]      columns to add to the table of runs, as Spark SQL expressions
-    [[figure]]    and [[table]]: what the report shows (`report.plan`)
+    [[figure]]    and [[table]], [[number]]: what the report shows (`report.plan`)
 
 `messages_per_process` is short for `messages`, times the number of processes.
 """
@@ -50,7 +50,10 @@ from .cost import seconds
 __all__ = ["Experiment", "Grid", "Run", "read_experiment"]
 
 _GRID_KEYS = ("seeds", "settings", "vary", "cases", "skip")
-_KEYS = ("name", "title", "about", "traces", *_GRID_KEYS, "grid", "derive", "figure", "table")
+_KEYS = (
+    *("name", "title", "question", "answer", "about", "traces", *_GRID_KEYS, "grid", "derive"),
+    *("figure", "table", "number"),
+)
 _JSON = ("services", "place")
 """Tables of a run with keys of the user's own, which would make no columns."""
 
@@ -168,7 +171,7 @@ def _experiment(file: str, source: str, data: Mapping[str, Any]) -> Experiment:
     if type(traces) is not bool:
         raise SimulationError(f"traces must be true or false, not {traces!r}")
     try:
-        plans_of(_tables(data, "figure"), _tables(data, "table"))
+        plans_of(*(_tables(data, part) for part in ("figure", "table", "number")))
     except ReportError as error:
         raise SimulationError(str(error)) from None
     name = _text(data, "name", Path(file).stem)

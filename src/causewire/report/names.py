@@ -1,8 +1,8 @@
 """Names of processes and runs as people can read them safely.
 
 A trace may come from anywhere, so a name can hold markup, control characters,
-characters that reverse the direction of text, or a megabyte of anything. The
-explorer shows names only through `shown`.
+characters that reverse the direction of text, or a megabyte of anything. Reports
+and the explorer show names only through `shown`, and sentences through `visible`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["LONGEST", "natural", "shown"]
+__all__ = ["LONGEST", "natural", "shown", "visible"]
 
 LONGEST = 48
 """Characters of a name that are shown; the rest is cut off."""
+
+_SENTENCE = 600
+"""Characters of a sentence that are shown."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 """Unicode categories that would not show, or would change how other text shows."""
@@ -25,13 +28,20 @@ def shown(name: str) -> str:
     Characters that cannot be seen are written as escapes. A long name keeps its
     beginning and its end, because generated names often differ only there.
     """
-    half = LONGEST // 2
-    if len(name) > LONGEST:
-        return _escaped(name[:half])[:half] + "…" + _escaped(name[1 - half :])[1 - half :]
-    text = _escaped(name)
-    if len(text) > LONGEST:
-        text = text[:half] + "…" + text[1 - half :]
-    return text or "(no name)"
+    return _cut(name, LONGEST) or "(no name)"
+
+
+def visible(sentence: str) -> str:
+    """Return a sentence with names in it as visible text, cut in the middle if it is very long."""
+    return _cut(sentence, _SENTENCE)
+
+
+def _cut(text: str, most: int) -> str:
+    half = most // 2
+    if len(text) > most:
+        return _escaped(text[:half])[:half] + "…" + _escaped(text[1 - half :])[1 - half :]
+    text = _escaped(text)
+    return text if len(text) <= most else text[:half] + "…" + text[1 - half :]
 
 
 def _escaped(text: str) -> str:
