@@ -38,6 +38,9 @@ __all__ = ["Driver", "Receipt", "wait_until"]
 DRAIN = 64
 """Datagrams that are taken from the socket before others get their turn."""
 
+DRAIN_ALL = 4096
+"""The same when one of them says that a process is gone: its last messages may be behind it."""
+
 LARGEST_DATAGRAM = 65536
 
 _log = logging.getLogger("causewire.node")
@@ -204,6 +207,10 @@ class Driver(BaseNode[Receipt]):
             for _ in range(DRAIN):
                 data, address = sock.recvfrom(LARGEST_DATAGRAM)
                 transport.datagram_received(data, address[:2], now)
+            if transport.postponed:
+                for _ in range(DRAIN_ALL):
+                    data, address = sock.recvfrom(LARGEST_DATAGRAM)
+                    transport.datagram_received(data, address[:2], now)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError:

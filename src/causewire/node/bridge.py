@@ -24,6 +24,9 @@ __all__ = ["Bridge"]
 DRAIN = 64
 """Datagrams that are taken from the socket before others get their turn."""
 
+DRAIN_ALL = 4096
+"""The same when one of them says that a process is gone: its last messages may be behind it."""
+
 LARGEST_DATAGRAM = 65536
 
 
@@ -130,6 +133,10 @@ class Bridge:
             for _ in range(DRAIN):
                 data, address = receive(LARGEST_DATAGRAM)
                 handle(data, address[:2], now)
+            if self.transport.postponed:
+                for _ in range(DRAIN_ALL):
+                    data, address = receive(LARGEST_DATAGRAM)
+                    handle(data, address[:2], now)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError:

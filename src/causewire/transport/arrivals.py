@@ -163,37 +163,47 @@ class Arrivals:
             self.collect(run)
         return True
 
-    def drop(self, session: Session) -> None:
-        """Forget the messages of a peer that is gone."""
-        self._ready.pop(session, None)
-        self.waiting_bytes -= session.inbound.bytes
-
     # -- to the application ---------------------------------------------------
 
     def admit(self) -> None:
         """Hand messages to the protocol, from each peer in turn, while there is room."""
-        ready, carrier = self._ready, self._carrier
+        ready = self._ready
         while ready:
             room = self.room
             if room <= 0:
                 break
             session = next(iter(ready))
             del ready[session]
-            inbound = session.inbound
-            before = inbound.bytes
-            run = inbound.take(room)
-            self.waiting_bytes -= before - inbound.bytes
-            if inbound.ready:
+            self._hand_over(session, room)
+            if session.inbound.ready:
                 ready[session] = None
-            if run.per and not carrier.lists:
-                session.flagged = run.mids[-1]
-            try:
-                carrier.receive(session.alias, run)
-            except RemoteProtocolError:
-                self._stats.drop(DropReason.PROTOCOL_VIOLATION)
-                self.collect()
-            else:
-                self.collect(run)
+
+    def finish(self, session: Session) -> None:
+        """Hand over the messages of a peer that is gone, and drop those whose turn never comes.
+
+        Messages whose turn has come arrived before the end of the peer was known here. They
+        are delivered even if the queue has no room, since others may have reacted to them.
+        """
+        self._ready.pop(session, None)
+        while session.inbound.ready:
+            self._hand_over(session, len(session.inbound.ready[0].mids))
+        self.waiting_bytes -= session.inbound.bytes
+
+    def _hand_over(self, session: Session, most: int) -> None:
+        """Hand the next messages of a peer, at most `most`, to the protocol."""
+        inbound = session.inbound
+        before = inbound.bytes
+        run = inbound.take(most)
+        self.waiting_bytes -= before - inbound.bytes
+        if run.per and not self._carrier.lists:
+            session.flagged = run.mids[-1]
+        try:
+            self._carrier.receive(session.alias, run)
+        except RemoteProtocolError:
+            self._stats.drop(DropReason.PROTOCOL_VIOLATION)
+            self.collect()
+        else:
+            self.collect(run)
 
     def collect(self, run: MessageRun | None = None) -> None:
         """Put what the protocol delivered into the queue; most often it is just `run`."""

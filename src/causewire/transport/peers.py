@@ -30,7 +30,7 @@ learns the number that its peers know, and takes a higher one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 
 from .arrivals import Arrivals
@@ -325,7 +325,7 @@ class Peers:
             for tag in session.tags:
                 self.by_tag.pop(tag, None)
         self.active.pop(session, None)
-        self._arrivals.drop(session)
+        self._arrivals.finish(session)
         self._ledger.call_in(session)
         failed = session.taken
         self._stats.failed += failed
@@ -402,6 +402,14 @@ class Peers:
         else:
             self.end(session, floor, now, PeerRestarted)
         return session
+
+    def ends(self, obituaries: Iterable[tuple[str, int]]) -> bool:
+        """Return whether any of these obituaries, as they are sent, ends a session here."""
+        for name, word in obituaries:
+            session = self.live.get(name)
+            if session is not None and 0 < session.incarnation < word & (LEFT - 1):
+                return True
+        return False
 
     def left(self, session: Session, now: float) -> None:
         """End the session of a peer that has closed down."""

@@ -24,6 +24,9 @@ longer, since a delayed ack delays permits, and with them messages of other proc
 arrival of a datagram that had nothing but acks and permits is acknowledged later, since no
 message depends on that: with the next datagram to its sender, or after `ack_delay`.
 
+**Obituaries last.** A datagram that says that a process is gone is processed at the end of
+its turn, so that messages of that process which have arrived meanwhile are delivered first.
+
 **Room.** A message is accepted if there is room for it. It is then counted, for its peer and
 for all peers together, until the peer's application has it. A message that arrived is handed
 to the protocol, and so acknowledged, when the application's queue has room.
@@ -187,6 +190,8 @@ class Transport(Generic[A]):
             ledger=self._ledger,
             emit=self._events.append,
         )
+        self._postponed: list[tuple[bytes, Address, float]] = []
+        """Datagrams with obituaries, which are processed at the end of the turn."""
         self._observer: Observer | None = None
         self._tick_at: float | None = None
         self._watch = Watch(self.config.blocked_after)
@@ -292,7 +297,14 @@ class Transport(Generic[A]):
         except MalformedError:
             self.stats.drop(DropReason.MALFORMED)
 
-    def _session_datagram(self, data: bytes, address: Address, now: float) -> None:
+    @property
+    def postponed(self) -> bool:
+        """Whether an obituary waits until the other datagrams of this turn are processed."""
+        return bool(self._postponed)
+
+    def _session_datagram(
+        self, data: bytes, address: Address, now: float, last: bool = False
+    ) -> None:
         _, tag, number = HEAD.unpack_from(data)
         session = self._peers.by_tag.get(tag)
         if session is None:
@@ -307,6 +319,10 @@ class Transport(Generic[A]):
             self.stats.drop(DropReason.UNVERIFIED)
             return
         contents = read(opened)
+        if contents.obituaries and not last and self._peers.ends(contents.obituaries):
+            # Messages of the process that is gone may have arrived, and not been read yet.
+            self._postponed.append((data, address, now))
+            return
         messages = contents.runs or contents.pieces
         arrivals = self._arrivals
         if messages and arrivals.waiting_bytes and not arrivals.acceptable(session, contents):
@@ -406,6 +422,11 @@ class Transport(Generic[A]):
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Address]]:
         """Return all datagrams that have to be sent now, each with its address."""
+        while self._postponed:
+            try:
+                self._session_datagram(*self._postponed.pop(0), last=True)
+            except MalformedError:
+                self.stats.drop(DropReason.MALFORMED)
         self._pump.run()
         out = self._greeter.out + self._paths.out
         self._greeter.out, self._paths.out = [], []

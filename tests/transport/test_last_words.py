@@ -1,0 +1,90 @@
+"""What a process sent before it died: who still delivers it, and before what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causewire.transport import PeerForgotten, TransportConfig
+
+from .pair import A, events, payloads
+from .three import C, Three
+
+
+def orphaned(**settings: Any) -> tuple[Three, list[bytes], list[bytes]]:
+    """carol multicasts, and dies; ann has the message, and reacts to it; bob has neither.
+
+    Returns the datagrams to bob: those of carol with the cause, and those of ann with the
+    obituary and the effect.
+    """
+    three = Three(**settings)
+    ann, carol = three["ann"], three["carol"]
+    carol.send(["ann", "bob"], b"cause")
+    sent = carol.datagrams_to_send(three.now)
+    causes = [data for data, place in sent if place not in (A, C)]
+    for data, place in sent:
+        if place == A:
+            ann.datagram_received(data, C, three.now)
+    assert payloads(ann) == [b"cause"]
+    ann.send("bob", b"effect")
+    assert not [place for _, place in ann.datagrams_to_send(three.now) if place not in (A, C)]
+    three.isolate("carol")
+    ann.forget("carol", three.now)
+    effects = [data for data, place in ann.datagrams_to_send(three.now) if place not in (A, C)]
+    assert causes
+    assert effects
+    return three, causes, effects
+
+
+def test_a_cause_that_has_arrived_is_delivered_before_its_effect() -> None:
+    """Both are in the socket of bob, the obituary first: he reads them in one turn."""
+    three, causes, effects = orphaned()
+    bob = three["bob"]
+    for data in effects:
+        bob.datagram_received(data, A, three.now)
+    assert bob.postponed
+    for data in causes:
+        bob.datagram_received(data, C, three.now)
+    bob.datagrams_to_send(three.now)
+    assert not bob.postponed
+    assert payloads(bob) == [b"cause", b"effect"]
+    assert PeerForgotten("carol", 0) in events(bob)
+
+
+def test_a_cause_that_arrives_later_is_not_delivered_after_its_effect() -> None:
+    three, causes, effects = orphaned()
+    bob = three["bob"]
+    for data in effects:
+        bob.datagram_received(data, A, three.now)
+    bob.datagrams_to_send(three.now)
+    for data in causes:
+        bob.datagram_received(data, C, three.now)
+    bob.datagrams_to_send(three.now)
+    assert payloads(bob) == [b"effect"]
+
+
+def test_a_cause_that_waits_for_room_is_delivered_before_its_effect() -> None:
+    three, causes, effects = orphaned(config=TransportConfig(queue_messages=1))
+    bob = three["bob"]
+    bob.send("bob", b"the queue is full")
+    bob.datagrams_to_send(three.now)
+    for data in causes:
+        bob.datagram_received(data, C, three.now)
+    bob.datagrams_to_send(three.now)
+    assert [message.payload for message in bob.messages] == [b"the queue is full"]
+    for data in effects:
+        bob.datagram_received(data, A, three.now)
+    bob.datagrams_to_send(three.now)
+    taken = payloads(bob)
+    bob.datagrams_to_send(three.now)
+    assert taken + payloads(bob) == [b"the queue is full", b"cause", b"effect"]
+
+
+def test_who_gives_a_peer_up_takes_what_has_arrived_from_it_first() -> None:
+    three = Three(config=TransportConfig(queue_messages=1))
+    bob = three["bob"]
+    bob.send("bob", b"the queue is full")
+    three["carol"].send("bob", b"arrived")
+    three.run(0.1)
+    bob.forget("carol", three.now)
+    assert payloads(bob) == [b"the queue is full", b"arrived"]
+    assert bob.status().waiting_bytes == 0
