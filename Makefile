@@ -88,6 +88,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/pipeline.py
+	$(BIN)/python benchmarks/by_node.py
 	$(BIN)/python benchmarks/scan.py
 	$(BIN)/python -m campaigns.planted
 

@@ -33,21 +33,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..check import BadRow, Report, Sorted, scan
-from ..check.assemble import SENT_TWICE, describe
+from ..check import BadRow, Report
+from ..check.assemble import SENT_TWICE
 from ..check.columns import COLUMNS
-from ..check.lives import resolve_lives
-from ..trace import TraceError, trace_files, trace_of
+from ..trace import TraceError, trace_files
 from ..trace.storage import absolute
 from . import prepare
-from .arrivals import Arrived, arrived
+from .arrivals import arrived
 from .errors import PipelineError, reason
 from .large import check_large
 from .limits import Limits
-from .outcomes import ERROR, ORDER, OUTCOME, error_of, failed, judged, report_of, row_of
+from .merge import merged, runs_of_pieces
+from .outcomes import ERROR, ORDER, OUTCOME, error_of, report_of, row_of
 from .pieces import Piece, by_process, layout, long_runs, without
 from .session import session
-from .small import check_small
+from .small import check_rows, check_small, check_spread
 from .tasks import described, rows_to_batches, spark_of
 from .trouble import Trouble
 
@@ -232,6 +232,13 @@ class _Work:
         rows are read again by Python, which says what is wrong with a row, and put in order
         with care (`prepare`).
         """
+        if all(file.endswith(".parquet") for file in files):
+            try:
+                table = self._merged(layout(files))
+            except _UnorderedError:
+                table = None
+            if table is not None:
+                return table
         quick = prepare.read_by_java(self._spark, files)
         if quick is not None:
             try:
@@ -241,6 +248,41 @@ class _Work:
             except Exception:  # whatever it was, the careful way says it better
                 self._tell("sorting and checking with care")
         return self._sorted_rows(prepare.read(self._spark, files), careful=True)
+
+    def _merged(self, pieces: Sequence[Piece]) -> pa.Table | None:
+        """Check runs whose row groups have no other rows: files of nodes, mostly.
+
+        Tasks read the files themselves. None if that is not possible.
+        """
+        runs = runs_of_pieces(pieces)
+        if runs is None:
+            return None
+        sizes = {run: sum(piece.rows for piece in mine) for run, mine in runs.items()}
+        large = {run: mine for run, mine in runs.items() if sizes[run] >= self._limits.large}
+        small = {run: mine for run, mine in runs.items() if run not in large}
+        tables = []
+        if small:
+            table = check_spread(
+                self._spark,
+                small,
+                examples=self._examples,
+                strict=self._strict,
+                limits=self._limits,
+            )
+            tables.append(_untroubled(table))
+        for run, mine in large.items():
+            place = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
+            try:
+                self._tell(f"sorting run {run!r}")
+                files = merged(self._spark, run, mine, place / "rows", self._limits)
+                if files is None:
+                    return None
+                tables.append(self._long_run(run, layout(files)))
+            except Trouble as trouble:
+                raise error_of(trouble.detail) from None
+            finally:
+                shutil.rmtree(place, ignore_errors=True)
+        return pa.concat_tables(tables)
 
     def _sorted_rows(self, events: DataFrame, *, careful: bool) -> pa.Table:
         sizes = {row.run: row["count"] for row in events.groupBy("run").count().collect()}
@@ -311,31 +353,11 @@ def check_runs(events: DataFrame, *, examples: int = 10, strict: bool = False) -
     columns = [name for name in (*COLUMNS, "lamport") if name in events.columns]
 
     def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (_check_arrived(run, trace, examples, strict) for run, trace in arrived(batches))
+        rows = (check_rows(run, trace, examples, strict) for run, trace in arrived(batches))
         yield from rows_to_batches(rows, OUTCOME)
 
     sorted_by_run = events.select(columns).repartition("run").sortWithinPartitions("run")
     return sorted_by_run.mapInArrow(check, spark_of(OUTCOME))
-
-
-def _check_arrived(run: str, trace: Arrived, examples: int, strict: bool) -> dict[str, Any]:
-    try:
-        source = Sorted(trace, strict=strict)
-    except TraceError as error:
-        return failed(run, error)
-    row = judged(run, source, examples)
-    if row.get("trouble") != ORDER:
-        return row
-    # Sorted, and still no order: processes were restarted.
-    events, lost = resolve_lives(trace.events())
-    try:
-        source = Sorted(trace_of(events, trace.name), strict=strict)
-    except TraceError as error:
-        return failed(run, error)
-    found = scan(source, examples=examples)
-    report = describe(source, found, examples)
-    report.lost = lost
-    return row_of(run, 0, report)
 
 
 # -- tables -----------------------------------------------------------------------------------

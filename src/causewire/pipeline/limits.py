@@ -23,6 +23,8 @@ class Limits:
     """No stretch has fewer rows."""
     longest: int = 50_000_000
     """And none has more, so that little is lost with an executor."""
+    sort: int = 8_000_000
+    """Rows that a task sorts in memory, at most (about 100 bytes each)."""
     flight: int = 1_000_000
     """Copies in flight where a stretch begins, at most: they go to the driver, and where
     messages take that long there is no point in stretches."""

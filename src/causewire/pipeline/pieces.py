@@ -22,13 +22,14 @@ import pyarrow.parquet as pq
 
 from ..check import BadRow, Chunk, Encoder, RunColumns
 from ..check.columns import COLUMNS, values_of
-from ..trace import Event, TraceError, trace_of
+from ..trace import NAMES, Event, Trace, TraceError, trace_of
 from ..trace.parquet import opened, partitions_of, read_group
-from ..trace.reader import BATCH_ROWS, TraceBatch, accepted
+from ..trace.reader import BATCH_ROWS, TraceBatch, accepted, events_of
 from ..trace.storage import locate, source_of
 
 __all__ = [
     "Piece",
+    "PieceTrace",
     "Region",
     "RunInMemory",
     "Runs",
@@ -53,6 +54,8 @@ class Piece(NamedTuple):
     """The run that all its rows belong to, if it is one."""
     process: str | None = None
     """The process that all its rows belong to, if the footer says so."""
+    lamport: tuple[int, int] | None = None
+    """The least and the greatest Lamport time, if the footer says that every row has one."""
 
 
 def layout(files: Sequence[str]) -> list[Piece]:
@@ -78,8 +81,11 @@ def layout(files: Sequence[str]) -> list[Piece]:
                 if "process" in paths:
                     names = _bounds_of(about.column(paths.index("process")).statistics)
                     process = names.pop() if names is not None and len(names) == 1 else None
+                lamport = None
+                if "lamport" in paths:
+                    lamport = _times_of(about.column(paths.index("lamport")).statistics)
                 run = runs.pop() if len(runs) == 1 else None
-                pieces.append(piece._replace(run=run, process=process))
+                pieces.append(piece._replace(run=run, process=process, lamport=lamport))
             row += about.num_rows
             position += about.num_rows
     return pieces
@@ -104,6 +110,14 @@ def _bounds_of(statistics: pq.Statistics | None) -> set[str] | None:
     bounds = {statistics.min, statistics.max}
     whole = all(isinstance(name, str) and len(name) <= 60 for name in bounds)
     return bounds if whole else None
+
+
+def _times_of(statistics: pq.Statistics | None) -> tuple[int, int] | None:
+    """The least and the greatest number, if no row is without one."""
+    if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
+        return None
+    bounds = statistics.min, statistics.max
+    return bounds if all(isinstance(bound, int) for bound in bounds) else None
 
 
 def batches_of(pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[tuple[int, TraceBatch]]:
@@ -187,6 +201,23 @@ class Region:
                     for chunk in encoder.chunks(_part(batch, start, end)):
                         yield Chunk(chunk.run, position + start, chunk.columns)
                         self.rows += end - start
+
+
+class PieceTrace(Trace):
+    """The rows of some pieces as a trace."""
+
+    def __init__(self, name: str, pieces: Sequence[Piece]) -> None:
+        self.name = f"run {name!r}"
+        self._pieces = tuple(pieces)
+
+    def events(self) -> Iterator[Event]:
+        """The rows as they are stored."""
+        for batch in self.batches():
+            yield from events_of(batch.columns)
+
+    def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
+        """The same as columns."""
+        return (batch for _, batch in batches_of(self._pieces, columns))
 
 
 class RunInMemory:

@@ -1,27 +1,30 @@
-"""Many runs, none of them long: whole runs to a task."""
+"""Many runs, none of them long: whole runs to a task, which may be spread over files."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from ..check import Sorted, scan
+from ..check.assemble import describe
 from ..check.columns import ScatteredRunError
-from ..trace import TraceError
+from ..check.lives import resolve_lives
+from ..trace import Trace, TraceError, trace_of
 from .limits import Limits
-from .outcomes import OUTCOME, failed, judged, out_of_order
-from .pieces import Piece, Runs
+from .outcomes import ORDER, OUTCOME, failed, judged, out_of_order, row_of
+from .pieces import Piece, PieceTrace, Runs
 from .session import parallelism
 from .tasks import ask, rows_to_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Share", "check_small", "shares_of_runs"]
+__all__ = ["Share", "check_rows", "check_small", "check_spread", "shares_of_runs"]
 
 
 def check_small(
@@ -88,3 +91,68 @@ def _rows_of(work: _Work) -> Iterator[dict[str, Any]]:
         yield out_of_order(str(error))
     except TraceError as error:
         yield failed("", error)
+
+
+# -- runs that are spread over files -------------------------------------------------------
+
+
+class _Spread(NamedTuple):
+    """Whole runs, and the pieces that have their rows and no others."""
+
+    runs: Sequence[tuple[str, Sequence[Piece]]]
+    examples: int
+    strict: bool
+
+
+def check_spread(
+    spark: SparkSession,
+    runs: Mapping[str, Sequence[Piece]],
+    *,
+    examples: int,
+    strict: bool,
+    limits: Limits,
+) -> pa.Table:
+    """The outcomes of runs that are spread over pieces, but none of them shared, as `OUTCOME`."""
+    total = sum(piece.rows for pieces in runs.values() for piece in pieces)
+    each = max(limits.share, total / parallelism(spark) / 4)
+    works: list[_Spread] = []
+    held: list[tuple[str, Sequence[Piece]]] = []
+    rows = 0
+    for run, pieces in runs.items():
+        held.append((run, pieces))
+        rows += sum(piece.rows for piece in pieces)
+        if rows >= each:
+            works.append(_Spread(held, examples, strict))
+            held, rows = [], 0
+    if held:
+        works.append(_Spread(held, examples, strict))
+    return pa.concat_tables(ask(spark, works, _check_spread, "check: whole runs of many files"))
+
+
+def _check_spread(work: _Spread) -> pa.Table:
+    rows = (
+        check_rows(run, PieceTrace(run, pieces), work.examples, work.strict)
+        for run, pieces in work.runs
+    )
+    return pa.Table.from_batches(rows_to_batches(rows, OUTCOME), OUTCOME)
+
+
+def check_rows(run: str, trace: Trace, examples: int, strict: bool) -> dict[str, Any]:
+    """The outcome of a run whose rows are in any order, as a row of `OUTCOME`."""
+    try:
+        source = Sorted(trace, strict=strict)
+    except TraceError as error:
+        return failed(run, error)
+    row = judged(run, source, examples)
+    if row.get("trouble") != ORDER:
+        return row
+    # Sorted, and still no order: processes were restarted.
+    events, lost = resolve_lives(trace.events())
+    try:
+        source = Sorted(trace_of(events, trace.name), strict=strict)
+    except TraceError as error:
+        return failed(run, error)
+    found = scan(source, examples=examples)
+    report = describe(source, found, examples)
+    report.lost = lost
+    return row_of(run, 0, report)

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from .._compiled import compiled
 from ..trace import arrow_schema
 from ..trace.parquet import FILE_ROWS, ParquetWriter
 
-__all__ = ["Maker", "Shape", "seed", "write"]
+__all__ = ["Maker", "Shape", "seed", "write", "write_by_node"]
 
 BLOCK = 1 << 20
 
@@ -131,6 +132,21 @@ def write(folder: Path, shape: Shape, wrong: float = 0.0) -> None:
                 part += 1
                 writer = ParquetWriter(folder / f"part-{part:05}.parquet")
     writer.close()
+
+
+def write_by_node(folder: Path, ordered: Path) -> None:
+    """Write the rows of a trace again, with a file for each process, as nodes write them."""
+    folder.mkdir(parents=True)
+    rows = pq.read_table(ordered)
+    processes = rows["process"].combine_chunks().dictionary_encode()
+    codes = processes.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(processes.dictionary) + 1))
+    for k, name in enumerate(processes.dictionary.to_pylist()):
+        with ParquetWriter(folder / f"{name}.parquet") as writer:
+            mine = rows.take(pa.array(np.sort(order[bounds[k] : bounds[k + 1]])))
+            for batch in mine.combine_chunks().to_batches():
+                writer.write_batch(batch)
 
 
 def _batch(run: str, rows: Any, names: pa.Array, done: int) -> pa.RecordBatch:
