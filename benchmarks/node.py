@@ -41,10 +41,11 @@ from causewire.testing.proxy import Proxy
 PAYLOAD = bytes(64)
 KEY = b"a cluster key of 32 random bytes"
 NODES: dict[str, dict[str, Any]] = {
-    "csps": {},
+    "csps": {"protocol": "csps"},
+    "adaptive": {"protocol": "adaptive"},
     "sps": {"protocol": "sps"},
     "fifo": {"protocol": "fifo"},
-    "csps sealed": {"key": KEY},
+    "csps sealed": {"protocol": "csps", "key": KEY},
 }
 CONTENDERS = [*NODES, "zmq", "zmq.asyncio"]
 FAR = Config(

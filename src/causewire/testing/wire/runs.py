@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from ...protocols import describe
+from ...protocols import Protocol, describe
 from ...transport import TransportConfig
 from ...transport.carrier import is_native
 from .judge import Verdict
@@ -65,7 +65,7 @@ def failing(seed: int, faults: Faults) -> Faults:
 
 
 def play(
-    seed: int, protocol: str = "csps", key: bytes | None = None, failures: bool = False
+    seed: int, protocol: str | Protocol = "csps", key: bytes | None = None, failures: bool = False
 ) -> Verdict:
     """One run that the seed decides, as far as the protocol can do what it asks for."""
     faults, workload, config = seeded(seed)

@@ -11,6 +11,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from ...protocols import Protocol
 from ...sim import Fault
 from ...sim.faults import Timeline
 from ...sim.links import Links
@@ -46,7 +47,7 @@ class Wire:
         self,
         seed: int,
         *,
-        protocol: str = "csps",
+        protocol: str | Protocol = "csps",
         key: bytes | None = None,
         faults: Faults | None = None,
         workload: WireWorkload | None = None,

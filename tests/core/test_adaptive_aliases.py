@@ -1,0 +1,120 @@
+"""`adaptive` with processes whose name is not known yet."""
+
+from __future__ import annotations
+
+import pytest
+
+from causewire.core.adaptive import Adaptive, AdaptiveMessage, News
+from causewire.core.endpoint import LocalProtocolError, RemoteProtocolError
+from causewire.core.fifo import Ack
+
+B = "b\0"
+
+
+def kinds(endpoint: Adaptive) -> list[tuple[str, str]]:
+    return [(to, packet.kind) for to, packet in endpoint.take_packets()]
+
+
+def started() -> Adaptive:
+    """a has sent to a process that it calls B, then to c, which knows of that message."""
+    a = Adaptive("a")
+    a.expect(B)
+    a.send(B, "x")
+    assert kinds(a) == [(B, "msg")]
+    a.send("c", "y")
+    packets = dict(a.take_packets())
+    assert packets["c"][5] == (("a", B, 1),)
+    a.receive("c", Ack(2))
+    assert kinds(a) == []
+    return a
+
+
+def test_messages_to_an_alias_are_reported_when_they_are_delivered() -> None:
+    a = started()
+    a.identify(B, "b")
+    a.send("b", "z")
+    (message,) = [packet for _, packet in a.take_packets()]
+    assert message[5] == (), "a process lists no message to its destination, by any name"
+    a.receive("b", Ack(1))
+    assert a.take_packets() == [("c", News(1, (("a", B, 1),)))]
+    assert list(a._past) == [("a", "b", 3)]
+
+
+@pytest.mark.parametrize("identified", [True, False])
+def test_messages_to_an_alias_are_void_when_the_process_is_given_up(identified: bool) -> None:
+    a = started()
+    if identified:
+        a.identify(B, "b")
+        assert a.forget("b") == (1,)
+    else:
+        assert a.abandon(B) == (1,)
+    assert a.take_packets() == [("c", News(1, (("a", B, 1),)))]
+    assert not list(a._past)
+    a.expect(B)
+    assert a.send(B, "again") == 3
+
+
+def test_what_waits_for_a_void_message_is_freed() -> None:
+    b = Adaptive("b")
+    b.receive("c", AdaptiveMessage(1, 0, "w", (), (("a", "b", 1),)))
+    assert b.held_back == 1
+    b.void("a", 1)
+    assert [delivery.payload for delivery in b.take_deliveries()] == ["w"]
+    b.receive("d", AdaptiveMessage(1, 0, "later", (), (("a", "b", 1),)))
+    assert [delivery.payload for delivery in b.take_deliveries()] == ["later"]
+    b.receive("d", AdaptiveMessage(2, 1, "next", (), (("a", "b", 2),)))
+    assert b.held_back == 1
+
+
+def test_a_lane_and_news_follow_to_the_name() -> None:
+    a = Adaptive("a", cap=0)
+    a.expect(B)
+    a.send("c", "x")
+    a.take_runs()
+    a.send(B, "y")
+    a.take_runs()
+    assert a.held_back == 1
+    a.identify(B, "b")
+    assert [(to, packet.kind) for to, packet in a.take_control()] == [("b", "part")]
+    a.receive("c", Ack(1))
+    assert not a.held_back
+    assert kinds(a) == [("b", "msg")]
+
+
+def test_a_multicast_to_an_alias_lists_each_member() -> None:
+    a = Adaptive("a")
+    a.expect(B)
+    a.send([B, "c", "d"], "x")
+    assert all(packet[4] == () for _, packet in a.take_packets())
+
+
+def test_what_is_refused() -> None:
+    a = Adaptive("a")
+    a.send("b", "x")
+    for wrong in ("b", "c"):
+        with pytest.raises(LocalProtocolError):
+            a.expect(wrong)
+        with pytest.raises(LocalProtocolError):
+            a.abandon(wrong)
+        with pytest.raises(LocalProtocolError):
+            a.identify(wrong, "d")
+    a.expect(B)
+    for wrong in ("a", "b"):
+        with pytest.raises(LocalProtocolError):
+            a.identify(B, wrong)
+    b = Adaptive("b")
+    b.receive("c", AdaptiveMessage(1, 0, "w", (), ()))
+    with pytest.raises(RemoteProtocolError):
+        b.receive("c", News(1, (("a", "b", 1),)))
+
+
+def test_a_name_is_readmitted_when_nothing_mentions_it() -> None:
+    b = Adaptive("b")
+    b.receive("c", AdaptiveMessage(2, 0, "w", ("b", "c", "d"), (("x", "b", 1),)))
+    b.forget("d")
+    with pytest.raises(LocalProtocolError, match="refer"):
+        b.readmit("d")
+    b.forget("x")
+    b.forget("c")
+    b.readmit("x")
+    assert b.forgotten == {"c", "d"}
