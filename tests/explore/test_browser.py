@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from causewire import cli
 from causewire.check import check
-from causewire.explore import Api, Dataset
+from causewire.explore import Api, Dataset, EndpointStates
 from causewire.explore.saved import saved
 from causewire.trace import Event, open_trace, open_writer, trace_of
 
@@ -458,3 +459,24 @@ def test_a_saved_page_needs_no_server(browser: Any, tmp_path: Path) -> None:
     assert page.troubles == []
     assert all(url.startswith(("file:", "blob:", "data:")) for url in page.requests)
     tab.close()
+
+
+def test_a_counterexample_shows_the_state_of_each_endpoint(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    command = ["verify", "--protocol", "sps-unsent-not-counted", "--trace", str(path)]
+    assert cli.main(command) == 1
+    states = EndpointStates.read(path)
+    with serving(path, endpoints=states) as server, opened(browser, server, 390, 844) as page:
+        page.page.click("#tab-steps")
+        said = []
+        for label in ["One row forward"] * 3 + ["One row back"] * 3:
+            before = page.text(".now")
+            page.page.click(f"[aria-label='{label}']")
+            page.until(f"document.querySelector('.now').innerText !== {json.dumps(before)}")
+            said.append((page.text(".now"), page.text("table.state")))
+        assert "Step 1 of 9: p0 sends p0:1 to p2" in said[0][0]
+        assert "peers[p1]" not in said[0][1]
+        assert "peers[p1]" in said[2][1]
+        assert page.page.locator("tr.fields").count() == 3
+        assert said[0] == said[4]
+        assert axe_violations(page.page) == []

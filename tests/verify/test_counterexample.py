@@ -56,6 +56,23 @@ WHY = (
     "so p0:1 happened before p1:1, but p2 delivered p1:1 first, and p0:1 never"
 )
 
+# -- states -------------------------------------------------------------------------
+
+
+def test_the_state_of_each_endpoint_after_each_step() -> None:
+    found = of_mutant("sps-unsent-not-counted")
+    states = found.states()
+    assert len(states) == len(found)
+    assert set(states[0]) == set(found.setup.names)
+    sent = [state["p0"]["mid"] for state in states]
+    assert sent == sorted(sent)
+    assert (sent[0], sent[-1]) == ("1", "3")
+    assert "p0:1" in states[0]["p0"]["peers[p2]"]
+    held = next(k for k, line in enumerate(found.lines()) if "which is held back" in line)
+    assert states[held]["p1"]["held"] == "1"
+    assert "held" not in states[held - 1]["p1"]
+
+
 # -- words --------------------------------------------------------------------------
 
 

@@ -6,11 +6,15 @@ import argparse
 import sys
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..trace import Trace, TraceError
 from .errors import CommandError
 from .output import write_file
 from .traces import add_trace_arguments, is_shiviz, open_traces
+
+if TYPE_CHECKING:
+    from ..explore import EndpointStates
 
 __all__ = ["configure", "run"]
 
@@ -21,6 +25,7 @@ examples:
   causewire explore app.log --regex 'RE'     (a ShiViz log; docs/cli.md has an expression)
   causewire explore traces/ --no-browser --port 8765
   causewire explore small.jsonl --save small.html --replay csps
+  causewire explore found.jsonl              (of causewire verify --trace: with endpoint states)
 
 The command prints the address of a page and opens it; Ctrl-C ends it. The page is for this machine
 only: the server listens on the loopback interface, its address contains a secret token, requests of
@@ -72,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
             title=Path(args.traces[0]).name + more,
             follow=[Path(name) for name in args.traces] if args.follow else [],
             port=args.port,
+            endpoints=_endpoints(args),
         )
     except TraceError as error:
         raise CommandError(str(error)) from None
@@ -88,12 +94,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _endpoints(args: argparse.Namespace) -> EndpointStates | None:
+    """Return the states of endpoints that the model checker has left next to a trace."""
+    from ..explore import EndpointStates
+
+    return EndpointStates.read(args.traces[0]) if len(args.traces) == 1 else None
+
+
 def _save(args: argparse.Namespace, trace: Trace, title: str) -> int:
     from ..explore import Api, Dataset
     from ..explore.replay import ReplayError
     from ..explore.saved import SaveError, saved
 
-    dataset = Dataset(lambda: trace, title)
+    dataset = Dataset(lambda: trace, title, endpoints=_endpoints(args))
     dataset.load()
     api = Api(dataset)
     try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 
+from ..explore.endpoints import states_of
 from ..report import draw
 from ..trace import TraceError, write_trace
 from ..verify import Counterexample
@@ -18,7 +20,12 @@ __all__ = ["add_result_arguments", "check_results", "keep"]
 def add_result_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a counterexample, if there is one")
     add = group.add_argument
-    add("--trace", metavar="PATH", help="save it as a trace, .jsonl or .parquet")
+    add(
+        "--trace",
+        metavar="PATH",
+        help="save it as a trace, .jsonl or .parquet, with the states of the endpoints next to it; "
+        "causewire explore PATH shows both, step by step",
+    )
     add("--draw", metavar="OUT.svg", help="draw it as a space-time diagram")
     add("--regression", metavar="TEST.py", help="write a test for pytest that replays it")
 
@@ -31,11 +38,18 @@ def check_results(args: argparse.Namespace, setup: Setup) -> None:
         )
 
 
+def _states(found: Counterexample) -> str:
+    """Return what each step does and the state of the endpoints after it, as JSON."""
+    steps = zip(found.lines(), found.states(), strict=False)  # a step that fails is the last
+    return json.dumps([{"words": words, "endpoints": state} for words, state in steps])
+
+
 def keep(args: argparse.Namespace, found: Counterexample) -> None:
     """Write what was asked for."""
     if args.trace is not None:
         try:
             write_trace(args.trace, found.events())
+            write_file(str(states_of(args.trace)), _states(found))
         except TraceError as error:
             raise CommandError(str(error)) from None
     if args.draw is not None:

@@ -19,9 +19,10 @@ from pathlib import Path
 from ..trace import Trace, open_trace
 from .api import Api
 from .dataset import Dataset
+from .endpoints import EndpointStates
 from .server import ExploreServer
 
-__all__ = ["Api", "Dataset", "ExploreServer", "explore"]
+__all__ = ["Api", "Dataset", "EndpointStates", "ExploreServer", "explore"]
 
 
 def explore(
@@ -30,6 +31,7 @@ def explore(
     title: str | None = None,
     follow: Sequence[Path] = (),
     port: int = 0,
+    endpoints: EndpointStates | None = None,
 ) -> ExploreServer:
     """Return a server whose page shows a trace; `serve_forever` runs it.
 
@@ -40,6 +42,7 @@ def explore(
         title: What the page calls the trace.
         follow: Files or directories whose growth makes the trace be read again.
         port: The port to listen on; 0 takes a free one.
+        endpoints: States of the endpoints, if the trace is a counterexample.
 
     Raises:
         TraceError: There is no such trace, or it is of a form that cannot be read.
@@ -55,7 +58,7 @@ def explore(
     else:
         opened = source
         name = opened().name
-    dataset = Dataset(opened, title or name, follow=follow)
+    dataset = Dataset(opened, title or name, follow=follow, endpoints=endpoints)
     server = ExploreServer(Api(dataset), port)
     dataset.start()
     return server

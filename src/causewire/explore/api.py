@@ -281,6 +281,7 @@ class Api:
         """Tell about one row of the causal order, and the state of all processes then."""
         run, view = self._of(query)
         row = min(max(_whole(query, "row", 0), 0), len(run.data) - 1)
+        states = self._dataset(query).endpoints
         return _json(
             {
                 "row": row,
@@ -290,6 +291,7 @@ class Api:
                 "copy": int(run.data.copies.of_row[row]),
                 "words": event_words(run.data, view.axis, row),
                 "state": state_at(run.data, row),
+                "endpoints": None if states is None else states.after(run.data, row),
             }
         )
 

@@ -23,6 +23,7 @@ from ..trace import Trace
 from .arrays import Floats
 from .causality import Causality
 from .causes import Causes, causes_of
+from .endpoints import EndpointStates
 from .preview import Preview
 from .run import RunData
 from .table import Table, read
@@ -90,8 +91,10 @@ class Dataset:
         *,
         follow: Sequence[Path] = (),
         summary: dict[str, Any] | None = None,
+        endpoints: EndpointStates | None = None,
     ) -> None:
         self.title = shown(title)
+        self.endpoints = endpoints
         self.summary = summary
         self.follow = list(follow)
         self._source = source

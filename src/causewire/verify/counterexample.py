@@ -2,6 +2,7 @@
 
     words       one line for each step, and why it is wrong
     events      the rows of a trace like any other: to be checked, and to be drawn
+    states      the state of each endpoint after each step
     test        a file for pytest that replays it (see `regression`)
 
 That causal order is violated, and by which chain of messages, is said by the check
@@ -19,6 +20,7 @@ from .programs import Program, written
 from .replay import Happening, Replay, Step, steps_of
 from .rows import rows_of
 from .setup import Setup
+from .states import endpoint_state
 
 __all__ = ["Counterexample", "Step", "steps_of"]
 
@@ -134,6 +136,23 @@ class Counterexample:
 
     def _all(self, processes: Sequence[int]) -> str:
         return " and ".join(self.setup.names[j] for j in processes)
+
+    # -- states ---------------------------------------------------------------
+
+    def states(self) -> list[dict[str, dict[str, str]]]:
+        """Return, for each step, the state of each endpoint after it: field by field, as text."""
+        states: list[dict[str, dict[str, str]]] = []
+
+        def after(replay: Replay) -> None:
+            states.append(
+                {
+                    name: endpoint_state(client.endpoint)
+                    for name, client in zip(self.setup.names, replay.clients, strict=True)
+                }
+            )
+
+        Replay(self.setup, self.program, self.steps, after)
+        return states
 
     # -- a trace --------------------------------------------------------------
 

@@ -8,7 +8,7 @@ named by its sender and number, as everywhere: p0:1 is the first one of p0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.endpoint import Delivery, Endpoint, Packet
@@ -158,7 +158,14 @@ class Client:
 class Replay:
     """The steps of a run on fresh endpoints, and all that happens in it."""
 
-    def __init__(self, setup: Setup, program: Program, steps: Sequence[Step]) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        program: Program,
+        steps: Sequence[Step],
+        after: Callable[[Replay], None] | None = None,
+    ) -> None:
+        """Take the steps; `after` is called after each of them."""
         self.setup = setup
         self.program = program
         self.driver = setup.calls
@@ -177,6 +184,9 @@ class Replay:
                 raise
             except Exception as error:
                 self.error = error
+            if after is not None:
+                after(self)
+            if self.error is not None:
                 break
 
     def note(

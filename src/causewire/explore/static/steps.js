@@ -34,14 +34,19 @@ export class StepsPanel {
       this.slider.value = String(step.row);
       fill(this.words, `${step.row + 1} of ${step.rows.toLocaleString("en")}: ${step.words}`);
       app.atStep(step);
+      const found = step.endpoints;
+      if (found) this.words.append(make("br", {}), `Step ${found.step} of ${found.steps}: ${found.words}.`);
+      const fields = (p) => make("tr", { class: "fields" }, make("td", { colspan: "6" }, ...found.endpoints[p].map((field) =>
+        make("div", { class: field.new ? "new" : "" }, make("b", {}, field.name), ` ${field.value}`))));
       const list = (names) => names.join(", ") || "–";
       const shown = app.view.lanes.slice(0, 60);
       fill(this.table, make("caption", {}, "State of each process at this point"),
         make("thead", {}, make("tr", {}, ...["process", "sent", "got", "send buffer", "on its way here", "receive buffer"].map((head) => make("th", { scope: "col" }, head)))),
-        make("tbody", {}, ...shown.map((p) => {
+        make("tbody", {}, ...shown.flatMap((p) => {
           const s = step.state[p];
-          return make("tr", { class: p === step.process ? "now" : "" }, make("th", { scope: "row" }, make("bdi", {}, app.info.processes[p])),
+          const line = make("tr", { class: p === step.process ? "now" : "" }, make("th", { scope: "row" }, make("bdi", {}, app.info.processes[p])),
             make("td", {}, String(s.sent)), make("td", {}, String(s.delivered)), make("td", {}, list(s.unsent)), make("td", {}, list(s.coming)), make("td", {}, list(s.held)));
+          return found ? [line, fields(p)] : [line];
         })));
     } catch (error) {
       fill(this.words, error.message);
