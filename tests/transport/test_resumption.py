@@ -102,8 +102,9 @@ def test_both_directions_go_on(protocol: str, key: bytes | None, who: str, snaps
         pair.ann.send("bob", b"a%d" % k)
         pair.bob.send("ann", b"b%d" % k)
     pair.exchange()
-    pair.later(0.5)
-    pair.exchange()
+    for _ in range(20):
+        pair.later(0.02)
+        pair.exchange()
     assert payloads(pair.ann) == [b"b3", b"b4", b"b5", b"b6", b"b7"]
     assert payloads(pair.bob) == [b"a3", b"a4", b"a5", b"a6", b"a7"]
     assert pair.ann.settled
@@ -175,6 +176,9 @@ def test_recorded_greetings_change_nothing(key: bytes | None) -> None:
         pair.ann.send("bob", b"%d" % k)
         pair.exchange()
     assert payloads(pair.bob) == [b"%d" % k for k in range(len(recorded))]
+    for _ in range(20):
+        pair.later(0.02)
+        pair.exchange()
     assert pair.ann.settled
 
 

@@ -31,7 +31,16 @@ from .run import MessageRun
 from .sliding import SlidingArray
 from .sps import BufferedMessage, Sps, SpsPeer
 
-__all__ = ["Saved", "Standing", "can_save", "restore", "save", "standing", "unacknowledged"]
+__all__ = [
+    "Saved",
+    "Standing",
+    "can_save",
+    "last_number",
+    "restore",
+    "save",
+    "standing",
+    "unacknowledged",
+]
 
 
 class Saved(NamedTuple):
@@ -305,6 +314,11 @@ def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
         len(held),
         sum(map(len, held)),
     )
+
+
+def last_number(endpoint: Endpoint) -> int:
+    """Return the number of the last message that an endpoint has sent."""
+    return endpoint._mid
 
 
 def unacknowledged(endpoint: FifoEndpoint[Any], name: str) -> list[MessageRun]:

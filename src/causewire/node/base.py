@@ -20,6 +20,7 @@ from ..protocols import Protocol, describe
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
 from ..transport.carrier import is_native
 from .addresses import Place
+from .gate import Gate, StorePlace
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
 
@@ -86,11 +87,17 @@ class BaseNode(Generic[R]):
         reports_handled: Whether the application says when it has handled a message
             (`message.done()`, or `async with message:`), so that senders can wait for that
             with `receipt.handled()`. It then has to say so for every message.
+        store: A file in which the node keeps what must survive a crash: messages that `send`
+            accepted, and messages that were delivered and not handled. A node that is started
+            with the file of an earlier one continues as the same incarnation. See the page
+            "Durability".
         rejoin: Whether to continue as a new incarnation when peers have given this
             process up, rather than to raise `Superseded`.
 
     Raises:
-        LocalProtocolError: The protocol or one of its options is not known.
+        LocalProtocolError: The protocol or one of its options is not known, or the protocol
+            cannot be stored.
+        StoreError: The store is in use, is not a store of this node, or is damaged.
         ValueError: The name or the key is unsuitable.
     """
 
@@ -119,6 +126,7 @@ class BaseNode(Generic[R]):
         rejoin: bool = False,
         ordered_events: bool = False,
         reports_handled: bool = False,
+        store: StorePlace | None = None,
     ) -> None:
         self._listen = listen
         self._places = dict(peers or {})
@@ -128,6 +136,10 @@ class BaseNode(Generic[R]):
         self._socket = sock
         self._recorder = None
         life = 1
+        if trace is not None and store is not None:
+            raise ValueError("a node with a store cannot write a trace: a crash would tear it")
+        if reports_handled and store is not None:
+            raise ValueError("a node with a store cannot report what is handled yet")
         if trace is not None:
             from .recorder import TraceRecorder, lives_in
 
@@ -154,9 +166,28 @@ class BaseNode(Generic[R]):
             "ordered_events": ordered_events,
             "report": self._report if reports_handled else None,
         }
-        self._transport: Transport[R] = Transport(
-            name, incarnation=incarnation or new_incarnation(), **self._arguments
-        )
+        self._gate: Gate | None = None
+        if store is not None:
+            self._gate = gate = Gate(store, name, protocol, dict(protocol_options or {}))
+            incarnation = gate.memory.incarnation or incarnation
+            life = gate.memory.life
+            self._arguments |= {
+                "life": life,
+                "memory": gate.memory,
+                "connection": gate.connection,
+            }
+        try:
+            self._transport: Transport[R] = Transport(
+                name, incarnation=incarnation or new_incarnation(), **self._arguments
+            )
+        except BaseException:
+            if self._gate is not None:
+                self._gate.close()
+            raise
+        if self._gate is not None:
+            self._gate.attach(self._transport)
+            self._messages = self._gate.inbox.ready
+            self._arguments["messages"] = self._gate.inbox
         if trace is not None:
             number, lists = self._transport.message_number, self._transport.list_bytes
             self._recorder = TraceRecorder(trace, run, name, life, number, lists)
@@ -218,7 +249,12 @@ class BaseNode(Generic[R]):
         old = self._transport
         number = max(new_incarnation(), old.me.incarnation + 1, old.me.superseded + 1)
         self._arguments["life"] += 1
+        if self._gate is not None:
+            memory = self._gate.fresh_memory(self.name)
+            self._arguments |= {"memory": memory, "connection": 0}
         self._transport = Transport(self.name, incarnation=number, **self._arguments)
+        if self._gate is not None:
+            self._gate.next_life(self._transport)
         if self._recorder is not None:
             self._recorder.begin_life(self._arguments["life"])
             self._transport.observer = self._recorder

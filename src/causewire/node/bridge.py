@@ -100,9 +100,12 @@ class Bridge:
 
     def _transmit(self) -> None:
         """Send all datagrams that may be sent now."""
+        self._send(self.transport.datagrams_to_send(self.loop.time()))
+
+    def _send(self, datagrams: list[tuple[bytes, Address]]) -> None:
         send = self.sock.sendto
         backlog = self._backlog
-        for datagram in self.transport.datagrams_to_send(self.loop.time()):
+        for datagram in datagrams:
             if backlog:
                 backlog.append(datagram)
                 continue

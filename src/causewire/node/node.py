@@ -10,11 +10,13 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Self
 from weakref import WeakSet
 
 from ..core.endpoint import LocalProtocolError
+from ..store import StoreFailed
 from ..transport import (
     Address,
     Confirmed,
@@ -35,7 +37,9 @@ from .addresses import Place, bind, is_hostname, lookup
 from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
 from .journal import log_event
-from .receipt import BaseReceipt, Closed, Full, NodeError
+from .receipt import Closed, Full, NodeError, Receipt
+from .store_bridge import StoreBridge
+from .storing import Storing
 from .waiting import ReceiptWaiters, wake
 
 __all__ = ["Node", "Receipt"]
@@ -43,40 +47,8 @@ __all__ = ["Node", "Receipt"]
 _resolver_log = logging.getLogger("causewire.resolver")
 
 
-class Receipt(BaseReceipt):
-    """A message that was accepted: what `Node.send` returns."""
-
-    __slots__ = ()
-
-    async def delivered(self) -> None:
-        """Wait until every receiver has delivered the message.
-
-        Raises:
-            DeliveryFailed: A receiver is gone, or the node was closed before.
-        """
-        mid, sessions, node = self
-        for session in sessions:
-            if node._bridge is not None and session.confirmed < mid and not session.over:
-                await node._receipts.delivered(session, mid)
-        self._check()
-
-    async def handled(self) -> None:
-        """Wait until the application of every receiver says that it has handled the message.
-
-        Raises:
-            DeliveryFailed: A receiver is gone, or the node was closed before.
-            NodeError: A receiver does not report what its application has handled.
-        """
-        mid, _, node = self
-        while node._bridge is not None and (lacking := self.unhandled()):
-            await node._receipts.handled(lacking[0], mid)
-        self._check_handled()
-
-
-class Node(BaseNode[Receipt]):
+class Node(Storing):
     __doc__ = BaseNode.__doc__
-    _receipt = Receipt
-
     _started: ClassVar[WeakSet[Node]] = WeakSet()
     """All nodes that have been started and are not closed."""
 
@@ -88,6 +60,8 @@ class Node(BaseNode[Receipt]):
         self._receipts = ReceiptWaiters()
         self._watchers: list[asyncio.Queue[PeerEvent | None]] = []
         self._resolving: asyncio.Task[None] | None = None
+        if self._gate is not None:
+            self.send = self._send_stored  # type: ignore[method-assign]
 
     # -- from start to close --------------------------------------------------
 
@@ -104,10 +78,11 @@ class Node(BaseNode[Receipt]):
         places = {name: await self._find(name, place) for name, place in self._places.items()}
         if self._socket is None:
             self._socket = bind(await lookup(self._listen), self._insecure)
-        bridge = self._bridge = Bridge(self._transport, self._socket, self._handle_events)
+        bridge = self._bridge = self._make_bridge(self._socket)
         self._try_send = self._transport.try_send
         self._started.add(self)
-        for name, address in places.items():
+        known = {} if self._gate is None else self._gate.addresses
+        for name, address in {**known, **places}.items():
             if address is not None:
                 self._transport.add_peer(name, address, bridge.loop.time())
         if self._resolver is not None or any(map(is_hostname, self._places.values())):
@@ -115,11 +90,17 @@ class Node(BaseNode[Receipt]):
         bridge.soon()
         return self
 
-    async def close(self, drain: float | None = None) -> bool:
+    async def close(self, drain: float | None = None, *, leave: bool | None = None) -> bool:
         """Accept no more messages, wait until all are delivered, and leave.
+
+        A node with a store only stops: its peers see a silence, and a node that is started with
+        the store continues.
 
         Args:
             drain: How many seconds to wait; by default the node's `drain`.
+            leave: Whether to say goodbye, so that nobody waits for this process; by default
+                only a node without a store does. After that, a node that is started with the
+                store is a new incarnation, which still has the messages that were not handled.
 
         Returns:
             Whether every accepted message was delivered.
@@ -136,13 +117,21 @@ class Node(BaseNode[Receipt]):
         while not self._transport.settled and clock() < deadline:
             await asyncio.sleep(min(0.01, max(0.0, deadline - clock())))
         drained = self._end_drain()
-        self._transport.close()
-        bridge.flush()
-        wait = self._drain if drain is None else drain
-        deadline = max(deadline, clock() + min(GOODBYE, wait))
-        while self._transport.unheard and clock() < deadline:
-            await asyncio.sleep(min(0.01, max(0.0, deadline - clock())))
-        self._end_goodbye()
+        if leave if leave is not None else self._gate is None:
+            self._transport.close()
+            bridge.flush()
+            wait = self._drain if drain is None else drain
+            deadline = max(deadline, clock() + min(GOODBYE, wait))
+            while self._transport.unheard and clock() < deadline:
+                await asyncio.sleep(min(0.01, max(0.0, deadline - clock())))
+            self._end_goodbye()
+            if self._gate is not None:
+                self._next_life(clock())
+                bridge.transport = self._transport
+        if isinstance(bridge, StoreBridge):
+            with suppress(StoreFailed):
+                await bridge.up_to_date()
+            self._gate.close()  # type: ignore[union-attr]
         bridge.stop()
         self._bridge = None
         self._started.discard(self)
@@ -254,10 +243,14 @@ class Node(BaseNode[Receipt]):
     def _running(self) -> Bridge:
         if self._bridge is None or self._closing:
             raise Closed(f"{self.name} is not running")
+        if self._gate is not None:
+            self._gate.check()
         return self._bridge
 
     def _refuse(self, to: str | Collection[str], payload: bytes) -> Receipt | None:
         """Stand in for `Transport.try_send` while the node is not running."""
+        if self._gate is not None:
+            self._gate.check()
         raise Closed(f"{self.name} is not running")
 
     # -- receiving ------------------------------------------------------------
@@ -301,6 +294,10 @@ class Node(BaseNode[Receipt]):
 
     async def _more(self, bridge: Bridge) -> None:
         """Wait until there may be a message."""
+        if self._gate is not None:  # who asks for the next has handled those before
+            self._gate.check()
+            self._gate.inbox.done()
+            bridge.soon()
         if self._transport.refill():
             bridge.soon()
         if not self._messages:
@@ -371,6 +368,8 @@ class Node(BaseNode[Receipt]):
         self._publish(NodeRejoined(self.name, self.incarnation))
         wake(self._senders)
         wake(self._readers)
+        if isinstance(bridge, StoreBridge):
+            bridge.wake()
         bridge.soon()
 
     def peers_up(self) -> list[str]:

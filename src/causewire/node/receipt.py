@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.errors import CausewireError
 from ..transport import Accepted, Session
 
-__all__ = ["BaseReceipt", "Closed", "DeliveryFailed", "Full", "NodeError"]
+__all__ = ["BaseReceipt", "Closed", "DeliveryFailed", "Full", "NodeError", "Receipt"]
 
 
 class NodeError(CausewireError):
@@ -71,3 +71,44 @@ class BaseReceipt(Accepted):
         lacking = tuple([s.name for s in self[1] if s.handled is None or self[0] not in s.handled])
         if lacking:
             raise DeliveryFailed(self[0], lacking, "handled")
+
+
+class Receipt(BaseReceipt):
+    """A message that was accepted: what `Node.send` returns."""
+
+    __slots__ = ()
+
+    async def delivered(self) -> None:
+        """Wait until every receiver has delivered the message.
+
+        Raises:
+            DeliveryFailed: A receiver is gone, or the node was closed before.
+        """
+        mid, sessions, node = self
+        for session in sessions:
+            if node._bridge is not None and session.confirmed < mid and not session.over:
+                await node._receipts.delivered(session, mid)
+        self._check()
+
+    async def handled(self) -> None:
+        """Wait until the application of every receiver says that it has handled the message.
+
+        Raises:
+            DeliveryFailed: A receiver is gone, or the node was closed before.
+            NodeError: A receiver does not report what its application has handled.
+        """
+        mid, _, node = self
+        while node._bridge is not None and (lacking := self.unhandled()):
+            await node._receipts.handled(lacking[0], mid)
+        self._check_handled()
+
+    async def stored(self) -> None:
+        """Wait until the message is in the store of its sender, so that it survives a crash.
+
+        `await node.send(...)` has waited for that; after `send_nowait` it is up to you.
+
+        Raises:
+            NodeError: The node has no store, or was closed before.
+            StoreFailed: The store could not be written, and the message is not in it.
+        """
+        await self[2]._in_store(self)

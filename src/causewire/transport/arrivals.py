@@ -163,6 +163,12 @@ class Arrivals:
             self.collect(run)
         return True
 
+    def drop_parts(self, session: Session) -> None:
+        """Forget the parts of messages of a peer, which will send them again."""
+        before = session.inbound.bytes
+        session.inbound.drop_parts()
+        self.waiting_bytes -= before - session.inbound.bytes
+
     # -- to the application ---------------------------------------------------
 
     def admit(self) -> None:

@@ -182,6 +182,12 @@ class Inbound:
         self.messages -= 1
         self.bytes -= assembly.size + OVERHEAD * (1 + len(assembly.parts))
 
+    def drop_parts(self) -> None:
+        """Forget all parts of messages, as they will be sent again, perhaps cut up otherwise."""
+        for mid in list(self._pieces):
+            self._drop(mid)
+        self._piece_mids.clear()
+
     def take(self, most: int) -> MessageRun:
         """Return the next messages that are ready, at most `most`."""
         run = self.ready.popleft()

@@ -40,7 +40,7 @@ from ..core.endpoint import Delivery
 from ..core.fifo import FifoEndpoint
 from ..core.hybrid import HybridEndpoint
 from ..core.run import MessageRun
-from ..core.saved import save
+from ..core.saved import last_number, save
 from .carrier import Native
 from .events import Event
 from .frames import put_run
@@ -255,6 +255,17 @@ class Journal(Native):
         self._add(b"\x0d", put(len(text)), text)
 
     # -- what the driver takes ------------------------------------------------
+
+    @property
+    def last(self) -> int:
+        """The last message that this process has sent."""
+        return last_number(self.endpoint)
+
+    @property
+    def news(self) -> bool:
+        """Whether something has happened since the last call of `take`."""
+        handled = self.inbox.handled != self._handled
+        return bool(self._payloads or self._records or handled or self.snapshot_due)
 
     def take(self) -> bytes:
         """Return the records since the last call; empty if nothing has happened.

@@ -91,7 +91,7 @@ class Peers:
         self._entropy = entropy
         self._carrier = carrier
         self._ledger = ledger
-        self._arrivals = arrivals
+        self.arrivals = arrivals
         self._config = config
         self._stats = stats
         self._emit = emit
@@ -175,7 +175,7 @@ class Peers:
         if session is None:
             peer = self.known[name]
             alias = alias or self._carrier.meet(name, peer.lives)
-            self._arrivals.renamed |= alias != name and not self._carrier.lists
+            self.arrivals.renamed |= alias != name and not self._carrier.lists
             peer.lives += 1
             session = Session(
                 name, alias, peer.address, self._carrier.sender_to(alias), self._config
@@ -205,7 +205,7 @@ class Peers:
         del self.by_alias[session.alias]
         session.alias = self._carrier.establish(session.alias, peer.name, born)
         self.by_alias[session.alias] = session
-        self._arrivals.renamed |= session.alias != peer.name
+        self.arrivals.renamed |= session.alias != peer.name
         peer.address = session.address = address
         config = self._config
         limit = config.local_datagram if _local(address) else config.datagram
@@ -325,7 +325,7 @@ class Peers:
             for tag in session.tags:
                 self.by_tag.pop(tag, None)
         self.active.pop(session, None)
-        self._arrivals.finish(session)
+        self.arrivals.finish(session)
         self._ledger.call_in(session)
         failed = session.taken
         self._stats.failed += failed

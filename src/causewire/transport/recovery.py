@@ -185,6 +185,12 @@ class Recovery:
         self._condemned: dict[int, None] = {}
         """Numbers that lately counted as lost."""
 
+    def fresh(self) -> Recovery:
+        """Return the record of a new connection, with what is known of the path."""
+        self.round_trip.backoff = 0
+        window = CongestionWindow(self.window.unit)
+        return Recovery(self.round_trip, window, self._ack_delay)
+
     def departs(self, sent: Sent) -> None:
         """Record that a datagram that asks for an ack is sent as `next_number`."""
         if not self.sent:

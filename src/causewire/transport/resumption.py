@@ -51,6 +51,7 @@ def resume(
         return False
     for tag in session.tags:
         peers.by_tag.pop(tag, None)
+    peers.arrivals.drop_parts(session)
     session.resume(seals, greeting)
     peers.by_tag[session.tag] = session
     session.exchange = agreement.message

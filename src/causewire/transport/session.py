@@ -222,13 +222,11 @@ class Session:
         self._proved = False
         self.connection = greeting.connection
         self.received = Received()
-        trip, window = self.recovery.round_trip, self.recovery.window
-        trip.backoff = 0
-        self.recovery = Recovery(trip, CongestionWindow(window.unit))
+        self.recovery = self.recovery.fresh()
         self.outbound.peer_messages = greeting.messages
         self.outbound.peer_bytes = greeting.room
         self.outbound.resume()
-        self.ack_due = False
+        self.ack_due, self.ack_by = False, None
         self.control_due = True
         self.obituaries_due = bool(self.obituaries)
 
