@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from causewire import blocking
 from causewire.core import LocalProtocolError
 from causewire.node import (
     Closed,
@@ -327,3 +328,25 @@ def test_snapshots_replace_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert (await b.receive()) == ("a", 51, b"last")
 
     run(main)
+
+
+def test_a_blocking_node_with_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with blocking.Node("b") as b:
+        with blocking.Node("a", peers={"b": b.address}, store=path) as a:
+            incarnation = a.incarnation
+            a.send("b", b"one").delivered(10)
+            a.send_nowait("b", b"two").stored(10)
+            b.receive(10)
+            b.send("a", b"handled").delivered(10)
+            b.send("a", b"in hand").delivered(10)
+            assert a.receive(10).payload == b"handled"
+            a.done()
+            assert a.receive(10).payload == b"in hand"
+        with blocking.Node("a", store=path) as a:
+            assert a.incarnation == incarnation
+            assert a.receive(10).payload == b"in hand"
+            a.send("b", b"three").delivered(10)
+            assert [b.receive(10).payload for _ in range(2)] == [b"two", b"three"]
+            with pytest.raises(StoreInUse):
+                blocking.Node("a", store=path)

@@ -12,9 +12,14 @@ import selectors
 import socket
 import threading
 import time
+from abc import abstractmethod
 from collections import deque
+from collections.abc import Collection
+from concurrent.futures import Future
+from contextlib import suppress
 
 from ..node.base import BaseNode
+from ..node.gate import Gate
 from ..node.journal import log_event
 from ..node.receipt import BaseReceipt
 from ..transport import (
@@ -65,6 +70,21 @@ class Receipt(BaseReceipt):
         self[2]._wait_for(self, timeout)
         self._check()
 
+    def stored(self, timeout: float | None = None) -> None:
+        """Wait until the message is in the store of its sender, so that it survives a crash.
+
+        `node.send(...)` has waited for that; after `send_nowait` it is up to you.
+
+        Args:
+            timeout: How many seconds to wait, or None for no limit.
+
+        Raises:
+            NodeError: The node has no store, or was closed before.
+            StoreFailed: The store could not be written, and the message is not in it.
+            TimeoutError: The message is not in the store in time.
+        """
+        self[2]._in_store(self, timeout)
+
     def handled(self, timeout: float | None = None) -> None:
         """Wait until the application of every receiver says that it has handled the message.
 
@@ -103,6 +123,12 @@ class Driver(BaseNode[Receipt]):
         self._failure: BaseException | None = None
         self._backlog: deque[tuple[bytes, Address]] = deque()
         """Datagrams that the socket did not accept yet."""
+        self._stored = threading.Condition(self._lock)
+        self._written: deque[Future[None]] = deque()
+        """Writes to the store that have ended."""
+        if self._gate is not None:
+            self._gate.notice = self._store_written
+            self.send = self._send_stored
 
     # -- the thread -----------------------------------------------------------
 
@@ -150,7 +176,10 @@ class Driver(BaseNode[Receipt]):
     def _turn(self, sock: socket.socket) -> None:
         """End a turn: send datagrams, and wake whoever can continue."""
         transport, backlog = self._transport, self._backlog
-        backlog += transport.datagrams_to_send(time.monotonic())
+        if self._gate is None:
+            backlog += transport.datagrams_to_send(time.monotonic())
+        else:
+            backlog += self._stored_turn(self._gate)
         while backlog:
             try:
                 sock.sendto(*backlog[0])
@@ -168,6 +197,36 @@ class Driver(BaseNode[Receipt]):
                 self._publish(TraceFailed(recorder.failure))
         if self._must_rejoin and not self._closing:
             self._rejoin()
+
+    def _stored_turn(self, gate: Gate) -> list[tuple[bytes, Address]]:
+        """Return the datagrams that may leave: those that follow from what is in the store."""
+        leaving: list[tuple[bytes, Address]] = []
+        while self._written:
+            leaving += gate.finish(self._written.popleft())
+            self._stored.notify_all()
+            if self._messages:
+                self._readable.notify_all()
+            if gate.failure is not None:
+                _log.error("%s stops: %s", self.name, gate.failure)
+                self._transport.abort()
+                self._wake_all()
+        return leaving + gate.turn(self._transport.datagrams_to_send(time.monotonic()))
+
+    def _store_written(self, future: Future[None]) -> None:
+        """Make the thread look at a write that has ended; called in any thread."""
+        self._written.append(future)
+        with suppress(OSError):  # the node is closed
+            self._waker.send(b"\0")  # type: ignore[union-attr]
+
+    @abstractmethod
+    def _send_stored(
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        timeout: float | None = None,
+        *,
+        wait_for_peer: bool = False,
+    ) -> Receipt: ...
 
     def _dispatch(self, transport: Transport[Receipt]) -> None:
         """Wake whoever can continue."""
@@ -197,7 +256,7 @@ class Driver(BaseNode[Receipt]):
             self._wake()
 
     def _wake_all(self) -> None:
-        for condition in (self._readable, self._room, self._settled):
+        for condition in (self._readable, self._room, self._settled, self._stored):
             condition.notify_all()
 
     def _receive(self, sock: socket.socket) -> None:

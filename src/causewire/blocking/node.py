@@ -49,7 +49,8 @@ class Node(Driver):
             self._socket = bind(lookup_now(self._listen), self._insecure)
         self._sleeper, self._waker = socket.socketpair()
         self._sleeper.setblocking(False)
-        for name, address in places.items():
+        known = {} if self._gate is None else self._gate.addresses
+        for name, address in {**known, **places}.items():
             if address is not None:
                 self._transport.add_peer(name, address, time.monotonic())
         self._open = True
@@ -58,11 +59,17 @@ class Node(Driver):
             threading.Thread(target=self._resolve_lost, daemon=True).start()
         return self
 
-    def close(self, drain: float | None = None) -> bool:
+    def close(self, drain: float | None = None, *, leave: bool | None = None) -> bool:
         """Accept no more messages, wait until all are delivered, and leave.
+
+        A node with a store only stops: its peers see a silence, and a node that is started with
+        the store continues.
 
         Args:
             drain: How many seconds to wait; by default the node's `drain`.
+            leave: Whether to say goodbye, so that nobody waits for this process; by default
+                only a node without a store does. After that, a node that is started with the
+                store is a new incarnation, which still has the messages that were not handled.
 
         Returns:
             Whether every accepted message was delivered.
@@ -80,20 +87,31 @@ class Node(Driver):
                     break
                 self._settled.wait(min(0.01, left))
             drained = self._end_drain()
-            self._transport.close()
-            self._wake()
-            wait = self._drain if drain is None else drain
-            deadline = max(deadline, time.monotonic() + min(GOODBYE, wait))
-            while self._transport.unheard and self._failure is None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    break
-                self._settled.wait(min(0.01, left))
-            self._end_goodbye()
+            if leave if leave is not None else self._gate is None:
+                self._say_goodbye(deadline, self._drain if drain is None else drain)
+            while self._gate is not None and not self._gate.idle and self._failure is None:
+                self._wake()
+                self._stored.wait(0.01)
             self._stopping.set()
             self._wake()
         self._thread.join()
+        if self._gate is not None:
+            self._gate.close()
         return drained
+
+    def _say_goodbye(self, deadline: float, wait: float) -> None:
+        """Tell everybody that this process leaves; the caller has the lock."""
+        self._transport.close()
+        self._wake()
+        deadline = max(deadline, time.monotonic() + min(GOODBYE, wait))
+        while self._transport.unheard and self._failure is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            self._settled.wait(min(0.01, left))
+        self._end_goodbye()
+        if self._gate is not None:
+            self._next_life(time.monotonic())
 
     def __enter__(self) -> Self:
         return self.start()
@@ -205,7 +223,38 @@ class Node(Driver):
             self._wake()
         return receipt
 
+    def _send_stored(
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        timeout: float | None = None,
+        *,
+        wait_for_peer: bool = False,
+    ) -> Receipt:
+        """Do what `send` does, and wait until the message is in the store."""
+        receipt = type(self).send(self, to, payload, timeout, wait_for_peer=wait_for_peer)
+        self._in_store(receipt, None)
+        return receipt
+
+    def _in_store(self, receipt: Receipt, timeout: float | None) -> None:
+        """Wait until a message is in the store, or its receivers are gone."""
+        gate = self._gate
+        if gate is None:
+            raise NodeError(f"{self.name} has no store")
+        mid, sessions, _ = receipt
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            while gate.stored < mid:
+                gate.check()
+                if sessions and all(session.over for session in sessions):
+                    return
+                if not self._open:
+                    raise Closed(f"{self.name} is not running")
+                wait_until(self._stored, deadline, "the message is not in the store")
+
     def _check_running(self) -> None:
+        if self._gate is not None:
+            self._gate.check()
         if self._failure is not None:
             raise NodeError(f"{self.name} has failed: {self._failure!r}") from self._failure
         if not self._open or self._closing:
@@ -238,6 +287,10 @@ class Node(Driver):
                 if not self._open:
                     raise Closed(f"{self.name} is not running")
                 self._check_superseded()
+                if self._gate is not None:  # who asks for the next has handled those before
+                    self._gate.check()
+                    self._gate.inbox.done()
+                    self._wake()
                 wait_until(self._readable, deadline, "no message")
 
     def __iter__(self) -> Iterator[Message]:
@@ -248,6 +301,27 @@ class Node(Driver):
             except Closed:
                 return
             yield message
+
+    def done(self) -> None:
+        """Note that all messages taken so far are handled, and wait until the store has that.
+
+        A node with a store delivers a message again, after a crash, unless it was handled. To
+        ask for the next message says the same as this call, without waiting for the store.
+
+        Raises:
+            NodeError: The node has no store, or is not running.
+            StoreFailed: The store could not be written.
+        """
+        gate = self._gate
+        with self._lock:
+            self._check_running()
+            if gate is None:
+                raise NodeError(f"{self.name} has no store")
+            gate.inbox.done()
+            while not gate.idle:
+                self._wake()
+                self._stored.wait(0.1)
+            gate.check()
 
     def events(self) -> Iterator[PeerEvent]:
         """Yield what happens to peers and messages from now on, until the node is closed."""

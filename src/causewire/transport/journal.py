@@ -34,6 +34,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from threading import Lock
 from typing import Any
 
 from ..core.endpoint import Delivery
@@ -92,6 +93,8 @@ class Inbox(deque[Any]):
         """What the application may take."""
         self._in_hand = 0
         """How many the application has taken and not handled."""
+        self.guard = Lock()
+        """Protects these counts, as threads of the application may take messages."""
 
     def __len__(self) -> int:
         return len(self.unhandled)
@@ -123,11 +126,15 @@ class Inbox(deque[Any]):
 
     def taken(self) -> None:
         """Note that the application has taken one; those before it are handled."""
-        self.done()
+        self._done()
         self._in_hand = 1
 
     def done(self) -> None:
         """Note that the application has handled all that it has taken."""
+        with self.guard:
+            self._done()
+
+    def _done(self) -> None:
         popleft = self.unhandled.popleft
         for _ in range(self._in_hand):
             popleft()
@@ -143,8 +150,9 @@ class _Ready(deque[Any]):
         self._inbox = inbox
 
     def popleft(self) -> Any:
-        item = super().popleft()
-        self._inbox.taken()
+        with self._inbox.guard:
+            item = super().popleft()
+            self._inbox.taken()
         return item
 
 
