@@ -32,8 +32,8 @@ DRIVING = {
 """What drives a transport."""
 
 ASKING = {
-    "blocked", "config", "idle", "list_bytes", "me", "message_number", "observer", "postponed",
-    "settled", "stats", "status", "unheard",
+    "blocked", "config", "idle", "journal", "list_bytes", "me", "message_number", "observer",
+    "postponed", "settled", "stats", "status", "unheard",
 }  # fmt: skip
 """What tells about it."""
 

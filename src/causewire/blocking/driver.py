@@ -128,6 +128,7 @@ class Driver(BaseNode[Receipt]):
         """Writes to the store that have ended."""
         if self._gate is not None:
             self._gate.notice = self._store_written
+            self._gate.inbox.guard = threading.Lock()
             self.send = self._send_stored
 
     # -- the thread -----------------------------------------------------------

@@ -34,7 +34,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from threading import Lock
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..core.endpoint import Delivery
@@ -93,8 +93,8 @@ class Inbox(deque[Any]):
         """What the application may take."""
         self._in_hand = 0
         """How many the application has taken and not handled."""
-        self.guard = Lock()
-        """Protects these counts, as threads of the application may take messages."""
+        self.guard: AbstractContextManager[Any] = nullcontext()
+        """Protects these counts; a driver puts a lock here if threads take messages."""
 
     def __len__(self) -> int:
         return len(self.unhandled)
