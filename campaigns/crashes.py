@@ -3,7 +3,7 @@
     python -m campaigns.crashes --runs 2000
     python -m campaigns.crashes --mutants
 
-Each run is a small system in virtual time (`causewire.testing.crashes`), with lost and
+Each run is a small system in virtual time (`crash_world`), with lost and
 duplicated datagrams, and with one to three processes that have a store and crash at random
 writes, at each of the boundaries of `causewire.testing.disk`. A seed repeats its run.
 
@@ -23,8 +23,8 @@ from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
+from campaigns.crash_world import Outcome, crash_run, random_crashes
 from causewire.node import gate
-from causewire.testing.crashes import Outcome, crash_run, random_crashes
 from causewire.transport import frames, heads, journal, memory, outbound
 
 KEY = bytes(range(32))

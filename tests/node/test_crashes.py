@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from campaigns import crashes
-from causewire.testing.crashes import Crash, crash_run
+from campaigns.crash_world import Crash, crash_run
 from causewire.testing.disk import BOUNDARIES
 
 

@@ -22,12 +22,12 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
-from ..node import Full, Message, Node, NodeError, PeerForgotten, PeerRestarted
-from ..store import StoreError
-from ..transport import TransportConfig
-from .disk import BOUNDARIES, Disk, DiskStore
-from .oracle import Oracle
-from .virtual import VirtualLoop, run
+from causewire.node import Full, Message, Node, NodeError, PeerForgotten, PeerRestarted
+from causewire.store import StoreError
+from causewire.testing.disk import BOUNDARIES, Disk, DiskStore
+from causewire.testing.oracle import Oracle
+from causewire.testing.virtual import VirtualLoop, run
+from causewire.transport import TransportConfig
 
 __all__ = ["Crash", "CrashRun", "Outcome", "crash_run", "random_crashes"]
 
