@@ -48,7 +48,8 @@ PUBLIC: dict[str, str] = {
         TraceFailed TransportConfig UnknownPeer VerificationFailed message_id run
     """,
     "causewire.kit": """
-        Kit KitError PeerLost Request RequestFailed
+        Group GroupClosed GroupMessage JoinFailed Joined Kit KitError Left Member MessageId
+        PeerLost Request RequestFailed SeedFile
     """,
     "causewire.blocking": """
         Node Receipt

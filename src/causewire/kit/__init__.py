@@ -2,12 +2,34 @@
 
 async with Node("alice", ordered_events=True) as node, Kit(node, codec="json") as kit:
     answer = await kit.request("bob", {"add": [1, 2]}, timeout=5)
+    room = await kit.join("room", seeds=["bob"])
+    await room.send("hello")
+    async for item in room:
+        ...
 """
 
 from __future__ import annotations
 
-from .errors import KitError, PeerLost, RequestFailed
+from .entries import Joined, Left, Member
+from .errors import GroupClosed, JoinFailed, KitError, PeerLost, RequestFailed
+from .group import Group, GroupMessage, MessageId
 from .kit import Kit
 from .requests import Request
+from .seeds import SeedFile
 
-__all__ = ["Kit", "KitError", "PeerLost", "Request", "RequestFailed"]
+__all__ = [
+    "Group",
+    "GroupClosed",
+    "GroupMessage",
+    "JoinFailed",
+    "Joined",
+    "Kit",
+    "KitError",
+    "Left",
+    "Member",
+    "MessageId",
+    "PeerLost",
+    "Request",
+    "RequestFailed",
+    "SeedFile",
+]

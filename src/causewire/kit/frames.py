@@ -140,13 +140,13 @@ class Reader:
         headers: dict[str, HeaderValue] = {}
         for _ in range(self.number()):
             key = self.text()
-            tag = self._take(1)
+            tag = self.take(1)
             if tag == b"s":
                 headers[key] = self.text()
             elif tag == b"i":
                 headers[key] = int.from_bytes(self.blob(), "big", signed=True)
             elif tag == b"d":
-                headers[key] = float(struct.unpack(">d", self._take(8))[0])
+                headers[key] = float(struct.unpack(">d", self.take(8))[0])
             elif tag == b"b":
                 headers[key] = self.blob()
             elif tag in (b"t", b"f"):
@@ -159,7 +159,12 @@ class Reader:
         """Return everything that is left."""
         return self._data[self._at :]
 
-    def _take(self, size: int) -> bytes:
+    def take(self, size: int) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            MalformedError: The data ends too early.
+        """
         data = self._data[self._at : self._at + size]
         if len(data) < size:
             raise MalformedError("cut short")

@@ -20,7 +20,10 @@ from ..transport import PeerName
 from .codecs import CodecSpec, codec_of
 from .errors import KitError
 from .frames import MARK, Headers, Kind, MalformedError, Reader
+from .group import Group, Restore, Snapshot
+from .groups import Groups
 from .requests import Handler, Requests
+from .seeds import Seeds
 from .tasks import Tasks
 
 __all__ = ["Kit"]
@@ -43,6 +46,8 @@ class Kit:
             for payloads that are bytes. All processes need the same.
         handlers: How many requests are handled at the same time.
         waiting: How many further requests may wait; more are answered by the error `Busy`.
+        advertise: The address at which other members of a group reach this process, as
+            `"host:port"`; by default the one that they see.
         queue: How many messages may wait here for the application before the kit stops
             reading, so that senders wait. While this process waits for an answer, it goes on
             reading.
@@ -59,6 +64,7 @@ class Kit:
         codec: CodecSpec = None,
         handlers: int = 64,
         waiting: int = 1024,
+        advertise: str = "",
         queue: int = 8192,
     ) -> None:
         if not node.ordered_events:
@@ -67,6 +73,7 @@ class Kit:
         self._codec = codec_of(codec)
         self._tasks = Tasks()
         self._requests = Requests(node, self._codec, self._tasks, handlers, waiting)
+        self._groups = Groups(node, self._codec, self._tasks, advertise)
         self._queue = queue
         self._messages: deque[Message] = deque()
         self._arrived = asyncio.Event()
@@ -87,7 +94,9 @@ class Kit:
         await self.close()
 
     async def close(self) -> None:
-        """End: requests that are not answered fail, handlers are cancelled. The node runs on."""
+        """Leave all groups, and end: requests fail, handlers are cancelled. The node runs on."""
+        if self._over is None:
+            await self._groups.leave(2.0)
         self._end(Closed("the kit is closed"))
         await self._tasks.cancel()
 
@@ -149,6 +158,48 @@ class Kit:
 
         return register
 
+    # -- groups ---------------------------------------------------------------
+
+    async def join(
+        self,
+        group: str,
+        seeds: Seeds = (),
+        *,
+        snapshot: Snapshot | None = None,
+        restore: Restore | None = None,
+        timeout: float = 30.0,
+        retry: float = 2.0,
+    ) -> Group:
+        """Join a group by way of one of its members, or begin it.
+
+        With `snapshot` and `restore`, a process that joins gets the state of the application
+        at a causal cut, and then every message that is not in it, once. `snapshot` is called
+        between two items of the iteration over the group, when everything before was handled.
+
+        Args:
+            group: The name of the group.
+            seeds: Processes that may be members: names that the node knows,
+                `"name@host:port"`, or `SeedFile`. Without any other process, the group begins
+                here.
+            snapshot: Returns the state of the application, for others that join.
+            restore: Takes that state, before this method returns.
+            timeout: How many seconds to try.
+            retry: After how many seconds to ask another seed.
+
+        Returns:
+            The group, which this process is a member of.
+
+        Raises:
+            Closed: The node or the kit is not running.
+            JoinFailed: No seed has let this process in.
+            KitError: This process is in the group already.
+        """
+        if self._over is not None:
+            raise self._over
+        made = await self._groups.join(group, seeds, snapshot, restore, timeout, retry)
+        made.taken = self._taken
+        return made
+
     # -- other messages -------------------------------------------------------
 
     async def __aiter__(self) -> AsyncIterator[Message]:
@@ -176,12 +227,24 @@ class Kit:
                     name = item.name
                     born = name.incarnation if isinstance(name, PeerName) else 0
                     self._requests.lost(str(name), born)
-                while len(self._messages) >= self._queue and not self._requests.outstanding:
+                    self._groups.lost(str(name), born)
+                while self._full():
                     self._taken.clear()
                     await self._taken.wait()
         except NodeGivenUp as given_up:
             error = given_up
         self._end(error)
+
+    def _full(self) -> bool:
+        """Return whether the application has to take something before reading continues.
+
+        It does not have to while it waits itself for something that others send.
+        """
+        groups = self._groups.all
+        backlog = len(self._messages) + sum([group.backlog for group in groups])
+        if backlog < self._queue or self._over is not None:
+            return False
+        return not self._requests.outstanding and not any(group.waiting for group in groups)
 
     def _received(self, message: Message) -> None:
         payload = message.payload
@@ -190,7 +253,11 @@ class Kit:
             self._arrived.set()
             return
         try:
-            self._requests.received(message.source, Kind(payload[_AT]), Reader(payload, _AT + 1))
+            kind, reader = Kind(payload[_AT]), Reader(payload, _AT + 1)
+            if kind is Kind.GROUP:
+                self._groups.received(message.source, reader)
+            else:
+                self._requests.received(message.source, kind, reader)
         except (MalformedError, ValueError, IndexError):
             return
 
@@ -199,10 +266,12 @@ class Kit:
         async for event in self.node.events():
             if isinstance(event, NodeRejoined):
                 self._requests.lost("", 0)
+                self._groups.rejoined()
 
     def _end(self, error: Exception) -> None:
         if self._over is None:
             self._over = error
             self._requests.end(error)
+            self._groups.end(str(error))
             self._arrived.set()
             self._taken.set()

@@ -244,6 +244,11 @@ class BaseNode(Generic[R]):
         host, port = self._socket.getsockname()[:2]
         return host, port
 
+    def address_of(self, name: str) -> Address | None:
+        """Return the address at which a peer is reached, or None if it is not known."""
+        peer = self._transport.status().peers.get(name)
+        return None if peer is None else peer.address
+
     def _next_life(self, now: float) -> None:
         """Replace the transport by that of a new incarnation, with the same peers."""
         old = self._transport

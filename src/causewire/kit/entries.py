@@ -1,0 +1,268 @@
+"""What members of a group tell each other: entries of the log, and frames.
+
+All of them are values. `machine` decides with them, `wire` turns them into bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+__all__ = [
+    "Add",
+    "Alert",
+    "Ask",
+    "Collect",
+    "Cut",
+    "Decided",
+    "Entries",
+    "Entry",
+    "Evicted",
+    "Frame",
+    "Have",
+    "Item",
+    "Joined",
+    "Leave",
+    "Leaving",
+    "Left",
+    "Member",
+    "Op",
+    "Post",
+    "Posted",
+    "Refused",
+    "Remove",
+    "Report",
+    "Sponsor",
+    "Stranger",
+    "View",
+    "Welcome",
+]
+
+
+class Member(NamedTuple):
+    """One membership of a process: it never comes back, even if the process does.
+
+    Attributes:
+        name: The name of the process.
+        incarnation: The incarnation of its node.
+        term: How many times that incarnation has joined this group.
+    """
+
+    name: str
+    incarnation: int
+    term: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Cut: TypeAlias = Mapping[Member, int]
+"""For each author, how many of its entries were delivered."""
+
+
+# -- entries ------------------------------------------------------------------
+
+
+class Post(NamedTuple):
+    """A message of the application, with its headers in front."""
+
+    payload: bytes
+
+
+class Add(NamedTuple):
+    """A process becomes a member; its state begins at `cut`, and its sponsor is the author."""
+
+    member: Member
+    address: str
+    cut: Cut
+
+
+class Leave(NamedTuple):
+    """The author leaves; this is its last entry.
+
+    `known` has the members that it knew, and after which of its entries it sent to them.
+    """
+
+    known: Cut
+
+
+class Remove(NamedTuple):
+    """Members that are gone are removed; all that remains of them was delivered before."""
+
+    members: tuple[Member, ...]
+
+
+Op: TypeAlias = Post | Add | Leave | Remove
+
+
+class Entry(NamedTuple):
+    """An entry of the log.
+
+    Attributes:
+        author: Who made it.
+        number: Its number among the entries of its author, from 1.
+        deps: The entries that it follows directly: the last ones, of each author, that no
+            other entry known to its author follows.
+        op: What it does.
+    """
+
+    author: Member
+    number: int
+    deps: tuple[tuple[Member, int], ...]
+    op: Op
+
+
+# -- frames -------------------------------------------------------------------
+
+
+View: TypeAlias = Mapping[Member, tuple[str, Member, int]]
+"""For each member: its address, and the entry that added it (author and number)."""
+
+
+class Ask(NamedTuple):
+    """A process asks to be let in; its memberships up to the term `left` ended with a leave."""
+
+    member: Member
+    address: str
+    left: int
+
+
+class Entries(NamedTuple):
+    """Entries, by their author or by another member that passes them on."""
+
+    entries: tuple[Entry, ...]
+
+
+class Welcome(NamedTuple):
+    """The state of a group at a cut, for a member that begins there."""
+
+    sponsor: Member
+    member: Member
+    cut: Cut
+    heads: Cut
+    view: View
+    past: frozenset[Member]
+    log: tuple[Entry, ...]
+    state: bytes | None = None
+
+
+class Refused(NamedTuple):
+    """A process cannot let another one in; `final` if the same membership never can be."""
+
+    member: Member
+    final: bool
+
+
+class Alert(NamedTuple):
+    """To the coordinator: these members are gone, and these exist."""
+
+    sender: Member
+    to: Member
+    added: tuple[Member, int]
+    dead: frozenset[Member]
+    known: frozenset[Member]
+
+
+class Collect(NamedTuple):
+    """From the coordinator: deliver nothing more of these members, and report."""
+
+    sender: Member
+    to: Member
+    round: int
+    counts: Cut
+
+
+class Report(NamedTuple):
+    """To the coordinator: how far the sender has come, with what the coordinator lacks."""
+
+    sender: Member
+    round: int
+    counts: Cut
+    entries: tuple[Entry, ...]
+    dead: frozenset[Member]
+    known: frozenset[Member]
+
+
+class Decided(NamedTuple):
+    """From the coordinator: deliver the entries of these members up to these numbers."""
+
+    sender: Member
+    round: int
+    counts: Cut
+    entries: tuple[Entry, ...]
+
+
+class Have(NamedTuple):
+    """What the sender has delivered, as far as it has changed."""
+
+    sender: Member
+    counts: Cut
+
+
+class Leaving(NamedTuple):
+    """The sender has left, and asks whether the receiver has delivered that."""
+
+    sender: Member
+    to: Member
+
+
+class Evicted(NamedTuple):
+    """The receiver is not a member, whatever it thinks."""
+
+    member: Member
+
+
+class Stranger(NamedTuple):
+    """The sender is not a member any more, with this term or an earlier one."""
+
+    member: Member
+
+
+Frame: TypeAlias = (
+    Ask
+    | Entries
+    | Welcome
+    | Refused
+    | Alert
+    | Collect
+    | Report
+    | Decided
+    | Have
+    | Leaving
+    | Evicted
+    | Stranger
+)
+
+
+# -- what comes out -----------------------------------------------------------
+
+
+class Posted(NamedTuple):
+    """A message was delivered; `members` are those of the group at this place."""
+
+    author: Member
+    number: int
+    payload: bytes
+    members: tuple[Member, ...]
+
+
+class Joined(NamedTuple):
+    """A process has become a member. Nothing of it was delivered before."""
+
+    member: Member
+
+
+class Left(NamedTuple):
+    """A process is not a member any more: it left, or it is `gone`. Nothing of it follows."""
+
+    member: Member
+    gone: bool
+
+
+class Sponsor(NamedTuple):
+    """The state of the application at this place has to be sent to a new member."""
+
+    welcome: Welcome
+
+
+Item: TypeAlias = Posted | Joined | Left | Sponsor

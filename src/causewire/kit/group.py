@@ -1,0 +1,412 @@
+"""`Group`: a membership of this process, on asyncio.
+
+The machine decides everything. This module moves frames between it and the node, keeps what the
+application has not taken yet, and waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ..core.endpoint import LocalProtocolError
+from ..node import Closed, Full, Node, PeerGone, Superseded, UnknownPeer
+from .codecs import Codec
+from .entries import (
+    Ask,
+    Evicted,
+    Frame,
+    Joined,
+    Left,
+    Member,
+    Posted,
+    Refused,
+    Sponsor,
+    Stranger,
+    Welcome,
+)
+from .errors import GroupClosed
+from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_text
+from .machine import Machine
+from .wire import put_frame
+
+__all__ = ["Group", "GroupMessage", "MessageId", "Restore", "Snapshot", "stranger"]
+
+BACKLOG = 256
+"""Frames that may wait for room before `send` waits."""
+
+Snapshot = Callable[[], Any]
+"""Returns the state of the application, or an awaitable of it."""
+
+Restore = Callable[[Any], Any]
+"""Takes the state of the application; may be a coroutine function."""
+
+
+class MessageId(NamedTuple):
+    """What identifies a message of a group for ever: its author, and the number there."""
+
+    author: Member
+    number: int
+
+
+class GroupMessage(NamedTuple):
+    """A message to all members of a group.
+
+    Attributes:
+        group: The group.
+        id: What identifies the message.
+        payload: The message itself, decoded.
+        headers: What was sent along.
+        members: Who was a member when the message was delivered here.
+    """
+
+    group: Group
+    id: MessageId
+    payload: Any
+    headers: dict[str, HeaderValue]
+    members: tuple[Member, ...]
+
+    @property
+    def source(self) -> str:
+        """The name of the process that sent it."""
+        return self.id.author.name
+
+    async def reply(self, payload: Any, headers: Headers | None = None) -> MessageId:
+        """Send an answer to all members, and return its id; see `Group.send`.
+
+        Raises:
+            GroupClosed: This process is not a member any more.
+        """
+        return await self.group.send(payload, headers)
+
+    def __repr__(self) -> str:
+        return f"<GroupMessage {self.id.number} of {self.source}: {self.payload!r}>"
+
+
+class Group:
+    """A group of processes that this process is a member of: what `Kit.join` returns.
+
+    `async for item in group` yields messages (`GroupMessage`), the own ones included, and
+    changes of the membership (`Joined`, `Left`) in causal order, until this process leaves.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        node: Node,
+        codec: Codec,
+        machine: Machine,
+        snapshot: Snapshot | None,
+    ) -> None:
+        self.name = name
+        self._node = node
+        self._codec = codec
+        self._machine = machine
+        self._snapshot = snapshot
+        self._queue: deque[GroupMessage | Joined | Left | Sponsor] = deque()
+        self._frames: deque[tuple[tuple[str, ...], bytes] | tuple[str, str]] = deque()
+        self._frames_there = asyncio.Event()
+        self._changed: list[asyncio.Future[None]] = []
+        self._callbacks: list[Callable[[Mapping[Member, int]], object]] = []
+        self._stable: dict[Member, int] = {}
+        self._ended: str | None = None
+        self._left = False
+        self.waiting = 0
+        """How many calls of this process wait for room or for stability."""
+        self.taken = asyncio.Event()
+        """Set when the application has taken something."""
+
+    # -- what an application uses -----------------------------------------------
+
+    @property
+    def me(self) -> Member:
+        """This process as a member."""
+        return self._machine.me
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The members as of what was delivered here, in their order."""
+        return self._machine.members
+
+    async def send(self, payload: Any, headers: Headers | None = None) -> MessageId:
+        """Send a message to all members, this one included; waits only while there is no room.
+
+        Returns:
+            The id of the message.
+
+        Raises:
+            GroupClosed: This process is not a member any more.
+            TypeError: A header has a type that cannot travel.
+            ValueError: The headers are too long.
+        """
+        self._check()
+        body = put_headers(headers) + self._codec.encode(payload)
+        sent = MessageId(self.me, self._machine.post(body))
+        self.pump()
+        while len(self._frames) > BACKLOG and self._ended is None:
+            await self._change()
+        return sent
+
+    async def __aiter__(self) -> AsyncIterator[GroupMessage | Joined | Left]:
+        """Yield messages and changes of the membership, until this process leaves."""
+        while True:
+            while self._queue:
+                item = self._queue.popleft()
+                self.taken.set()
+                if isinstance(item, Sponsor):
+                    await self._send_state(item.welcome)
+                else:
+                    yield item
+            if self._ended == "left":
+                return
+            if self._ended is not None:
+                raise GroupClosed(f"{self._node.name} is not in {self.name}: {self._ended}")
+            await self._change()
+
+    async def leave(self, timeout: float = 5.0) -> bool:
+        """Leave the group, and wait until all others have delivered that.
+
+        Args:
+            timeout: How many seconds to wait at most.
+
+        Returns:
+            Whether all others have delivered everything that was sent here.
+        """
+        if self._ended is None and not self._left:
+            self._left = True
+            self._machine.leave()
+            self.pump()
+        try:
+            async with asyncio.timeout(timeout):
+                while self._ended is None:
+                    await self._change()
+        except TimeoutError:
+            self.end("left")
+        return self._machine.over == "left"
+
+    @property
+    def stable(self) -> Mapping[Member, int]:
+        """The causal cut that everybody has delivered: for each author, up to which number."""
+        return self._stable
+
+    async def until_stable(self, message: GroupMessage | MessageId) -> None:
+        """Wait until all members have delivered a message.
+
+        Raises:
+            GroupClosed: This process is not a member any more.
+        """
+        author, number = message.id if isinstance(message, GroupMessage) else message
+        while self._stable.get(author, 0) < number:
+            self._check()
+            await self._change()
+
+    def on_stable(self, callback: Callable[[Mapping[Member, int]], object]) -> None:
+        """Have a function called with the stable cut each time that it has grown."""
+        self._callbacks.append(callback)
+
+    def _check(self) -> None:
+        if self._ended is not None or self._left:
+            raise GroupClosed(f"{self._node.name} is not in {self.name}: {self._ended or 'left'}")
+
+    async def _change(self) -> None:
+        """Wait until something has changed."""
+        future = asyncio.get_running_loop().create_future()
+        self._changed.append(future)
+        self.waiting += 1
+        self.taken.set()
+        try:
+            await future
+        finally:
+            self.waiting -= 1
+
+    # -- for the kit --------------------------------------------------------------
+
+    def found(self, address: str) -> None:
+        """Begin the group, with this process as its only member."""
+        self._machine.found(address)
+        self.pump()
+
+    @property
+    def joined(self) -> bool:
+        """Whether the state of the group is here."""
+        return self._machine.joined
+
+    @property
+    def backlog(self) -> int:
+        """How many items wait for the application."""
+        return len(self._queue)
+
+    @property
+    def over(self) -> str | None:
+        """Why this membership has ended, or None."""
+        return self._ended
+
+    def received(self, frame: Frame) -> None:
+        """Process a frame of another process."""
+        machine = self._machine
+        if isinstance(frame, Ask):
+            if machine.joined and not self._left:
+                seen = self._node.address_of(frame.member.name)
+                address = frame.address or ("" if seen is None else _written(seen))
+                machine.ask(frame.member, address, frame.left)
+            else:
+                self._post((frame.member.name,), Refused(frame.member, False))
+        else:
+            machine.received(frame)
+            if isinstance(frame, Welcome) and machine.joined:
+                self._meet(frame)
+        self.pump()
+
+    def gone(self, name: str, incarnation: int) -> None:
+        """Act on the event that an incarnation of a process is gone."""
+        self._machine.gone(name, incarnation)
+        self.pump()
+
+    def tick(self) -> None:
+        """Report what was delivered, and notice what has become stable."""
+        machine = self._machine
+        machine.tick()
+        self.pump()
+        if machine.stable != self._stable:
+            self._stable = dict(machine.stable)
+            for callback in self._callbacks:
+                callback(self._stable)
+            self._wake()
+
+    def end(self, reason: str) -> None:
+        """End this membership, as far as this process is concerned."""
+        if self._ended is None:
+            self._ended = reason
+            self._frames_there.set()
+            self._wake()
+            self.taken.set()
+
+    def pump(self) -> None:
+        """Take what the machine has put out."""
+        machine = self._machine
+        items, machine.items = machine.items, []
+        for item in items:
+            if isinstance(item, Posted):
+                reader = Reader(item.payload)
+                headers = reader.headers()
+                payload = self._codec.decode(reader.rest())
+                number = MessageId(item.author, item.number)
+                self._queue.append(GroupMessage(self, number, payload, headers, item.members))
+            elif isinstance(item, Sponsor):
+                if self._snapshot is None:
+                    self._welcome(item.welcome, None)
+                else:
+                    self._queue.append(item)
+            else:
+                self._queue.append(item)
+                if isinstance(item, Joined) and item.member in machine.view:
+                    self._introduce(item.member.name, machine.view[item.member][0])
+        out, machine.out = machine.out, []
+        for to, frame in out:
+            self._post(tuple([member.name for member in to]), frame)
+        if machine.over is not None:
+            self.end(machine.over)
+        elif items:
+            self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._changed = self._changed, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    # -- state ----------------------------------------------------------------------
+
+    async def _send_state(self, welcome: Welcome) -> None:
+        """Send the state of the application, which is at the cut now, to a new member."""
+        assert self._snapshot is not None
+        state = self._snapshot()
+        if inspect.isawaitable(state):
+            state = await state
+        self._welcome(welcome, self._codec.encode(state))
+
+    def _welcome(self, welcome: Welcome, state: bytes | None) -> None:
+        view = {}
+        for member, (address, author, number) in welcome.view.items():
+            seen = None if address else self._node.address_of(member.name)
+            view[member] = (address if seen is None else _written(seen)), author, number
+        self._post((welcome.member.name,), welcome._replace(view=view, state=state))
+
+    # -- frames that leave ------------------------------------------------------------
+
+    def _meet(self, welcome: Welcome) -> None:
+        for member, (address, _, _) in welcome.view.items():
+            self._introduce(member.name, address)
+
+    def _introduce(self, name: str, address: str) -> None:
+        """Have the node learn the address of a member, before anything is sent to it."""
+        if address and name != self._node.name and name not in self._node.peers_up():
+            self._frames.append((name, address))
+            self._frames_there.set()
+
+    def _post(self, to: tuple[str, ...], frame: Frame) -> None:
+        """Send a frame, at once if possible."""
+        payload = MARK + bytes((Kind.GROUP,)) + put_text(self.name) + put_frame(frame)
+        if not self._frames:
+            try:
+                self._node.send_nowait(to, payload)
+            except (Full, PeerGone, UnknownPeer, Closed, Superseded):
+                pass
+            else:
+                return
+        self._frames.append((to, payload))
+        self._frames_there.set()
+
+    async def work(self) -> None:
+        """Send what could not be sent at once."""
+        while self._ended is None or self._frames:
+            while self._frames:
+                to, what = self._frames[0]
+                try:
+                    if isinstance(to, str):
+                        with suppress(OSError, ValueError):
+                            await self._node.add_peer(to, str(what))
+                    else:
+                        await self._send(to, what)  # type: ignore[arg-type]
+                except (Closed, Superseded):
+                    self._frames.clear()
+                    return
+                self._frames.popleft()
+            self._wake()
+            if self._ended is None:
+                self._frames_there.clear()
+                await self._frames_there.wait()
+
+    async def _send(self, to: tuple[str, ...], payload: bytes) -> None:
+        names = list(to)
+        while names:
+            try:
+                # The member may be the next incarnation of one that the node knows as gone.
+                await self._node.send(names, payload, wait_for_peer=True)
+                return
+            except LocalProtocolError:  # the address of a member is not known
+                lost = [name for name in names if self._node.address_of(name) is None]
+            names = [name for name in names if name not in lost]
+            for name in lost:
+                self._machine.gone(name, 0)
+            self.pump()
+
+
+def stranger(name: str, member: Member, frame: Frame) -> bytes | None:
+    """Return what to answer to a frame for a group that this process is not a member of."""
+    if isinstance(frame, Ask):
+        answer: Frame = Refused(frame.member, False)
+    elif isinstance(frame, Stranger | Evicted | Refused | Welcome) or not member.term:
+        return None
+    else:
+        answer = Stranger(member)
+    return MARK + bytes((Kind.GROUP,)) + put_text(name) + put_frame(answer)
+
+
+def _written(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,222 @@
+"""Frames of groups as bytes, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .entries import (
+    Add,
+    Alert,
+    Ask,
+    Collect,
+    Cut,
+    Decided,
+    Entries,
+    Entry,
+    Evicted,
+    Frame,
+    Have,
+    Leave,
+    Leaving,
+    Member,
+    Op,
+    Post,
+    Refused,
+    Remove,
+    Report,
+    Stranger,
+    Welcome,
+)
+from .frames import MalformedError, Reader, put_blob, put_number, put_text
+
+__all__ = ["get_frame", "put_frame"]
+
+
+# -- pieces ---------------------------------------------------------------------
+
+
+def _put_member(member: Member) -> bytes:
+    name, incarnation, term = member
+    return put_text(name) + put_number(incarnation) + put_number(term)
+
+
+def _put_members(members: Iterable[Member]) -> bytes:
+    parts = [_put_member(member) for member in members]
+    return put_number(len(parts)) + b"".join(parts)
+
+
+def _put_cut(cut: Cut) -> bytes:
+    parts = [_put_member(member) + put_number(count) for member, count in cut.items()]
+    return put_number(len(parts)) + b"".join(parts)
+
+
+def _put_entry(entry: Entry) -> bytes:
+    author, number, deps, op = entry
+    head = _put_member(author) + put_number(number) + _put_cut(dict(deps))
+    if isinstance(op, Post):
+        return head + b"p" + put_blob(op.payload)
+    if isinstance(op, Add):
+        return head + b"a" + _put_member(op.member) + put_text(op.address) + _put_cut(op.cut)
+    if isinstance(op, Leave):
+        return head + b"l" + _put_cut(op.known)
+    return head + b"r" + _put_members(op.members)
+
+
+def _put_entries(entries: tuple[Entry, ...]) -> bytes:
+    return put_number(len(entries)) + b"".join([_put_entry(entry) for entry in entries])
+
+
+def _member(reader: Reader) -> Member:
+    return Member(reader.text(), reader.number(), reader.number())
+
+
+def _members(reader: Reader) -> frozenset[Member]:
+    return frozenset([_member(reader) for _ in range(reader.number())])
+
+
+def _cut(reader: Reader) -> dict[Member, int]:
+    cut = {}
+    for _ in range(reader.number()):
+        member = _member(reader)
+        cut[member] = reader.number()
+    return cut
+
+
+def _entry(reader: Reader) -> Entry:
+    author, number, deps = _member(reader), reader.number(), _cut(reader)
+    kind = reader.take(1)
+    op: Op
+    if kind == b"p":
+        op = Post(reader.blob())
+    elif kind == b"a":
+        op = Add(_member(reader), reader.text(), _cut(reader))
+    elif kind == b"l":
+        op = Leave(_cut(reader))
+    elif kind == b"r":
+        op = Remove(tuple(sorted(_members(reader))))
+    else:
+        raise MalformedError(f"an entry of the unknown kind {kind!r}")
+    return Entry(author, number, tuple(deps.items()), op)
+
+
+def _entries(reader: Reader) -> tuple[Entry, ...]:
+    return tuple([_entry(reader) for _ in range(reader.number())])
+
+
+# -- frames ---------------------------------------------------------------------
+
+
+def _put_welcome(frame: Welcome) -> bytes:
+    view = [
+        _put_member(member) + put_text(address) + _put_member(author) + put_number(number)
+        for member, (address, author, number) in frame.view.items()
+    ]
+    return b"".join(
+        [
+            _put_member(frame.sponsor) + _put_member(frame.member),
+            _put_cut(frame.cut) + _put_cut(frame.heads),
+            put_number(len(view)) + b"".join(view),
+            _put_members(frame.past) + _put_entries(frame.log),
+            b"\0" if frame.state is None else b"\1" + frame.state,
+        ]
+    )
+
+
+def _welcome(reader: Reader) -> Welcome:
+    sponsor, member, cut, heads = _member(reader), _member(reader), _cut(reader), _cut(reader)
+    view = {}
+    for _ in range(reader.number()):
+        known = _member(reader)
+        view[known] = reader.text(), _member(reader), reader.number()
+    past, log = _members(reader), _entries(reader)
+    state = reader.rest() if reader.number() else None
+    return Welcome(sponsor, member, cut, heads, view, past, log, state)
+
+
+_Put = Callable[[Any], bytes]
+_Get = Callable[[Reader], Frame]
+
+_FRAMES: list[tuple[type[Any], _Put, _Get]] = [
+    (Entries, lambda f: _put_entries(f.entries), lambda r: Entries(_entries(r))),
+    (Have, lambda f: _put_member(f[0]) + _put_cut(f[1]), lambda r: Have(_member(r), _cut(r))),
+    (
+        Ask,
+        lambda f: _put_member(f.member) + put_text(f.address) + put_number(f.left),
+        lambda r: Ask(_member(r), r.text(), r.number()),
+    ),
+    (Welcome, _put_welcome, _welcome),
+    (
+        Refused,
+        lambda f: _put_member(f.member) + put_number(f.final),
+        lambda r: Refused(_member(r), bool(r.number())),
+    ),
+    (
+        Alert,
+        lambda f: (
+            _put_member(f.sender)
+            + _put_member(f.to)
+            + _put_member(f.added[0])
+            + put_number(f.added[1])
+            + _put_members(f.dead)
+            + _put_members(f.known)
+        ),
+        lambda r: Alert(_member(r), _member(r), (_member(r), r.number()), _members(r), _members(r)),
+    ),
+    (
+        Collect,
+        lambda f: (
+            _put_member(f.sender) + _put_member(f.to) + put_number(f.round) + _put_cut(f.counts)
+        ),
+        lambda r: Collect(_member(r), _member(r), r.number(), _cut(r)),
+    ),
+    (
+        Report,
+        lambda f: (
+            _put_member(f.sender)
+            + put_number(f.round)
+            + _put_cut(f.counts)
+            + _put_entries(f.entries)
+            + _put_members(f.dead)
+            + _put_members(f.known)
+        ),
+        lambda r: Report(_member(r), r.number(), _cut(r), _entries(r), _members(r), _members(r)),
+    ),
+    (
+        Decided,
+        lambda f: (
+            _put_member(f.sender)
+            + put_number(f.round)
+            + _put_cut(f.counts)
+            + _put_entries(f.entries)
+        ),
+        lambda r: Decided(_member(r), r.number(), _cut(r), _entries(r)),
+    ),
+    (
+        Leaving,
+        lambda f: _put_member(f.sender) + _put_member(f.to),
+        lambda r: Leaving(_member(r), _member(r)),
+    ),
+    (Evicted, lambda f: _put_member(f.member), lambda r: Evicted(_member(r))),
+    (Stranger, lambda f: _put_member(f.member), lambda r: Stranger(_member(r))),
+]
+
+_PUT = {kind: (bytes((k,)), put) for k, (kind, put, _) in enumerate(_FRAMES)}
+
+
+def put_frame(frame: Frame) -> bytes:
+    """Return a frame as bytes."""
+    number, put = _PUT[type(frame)]
+    return number + put(frame)
+
+
+def get_frame(reader: Reader) -> Frame:
+    """Return the frame that bytes stand for.
+
+    Raises:
+        MalformedError: They do not stand for any.
+    """
+    number = reader.number()
+    if number >= len(_FRAMES):
+        raise MalformedError(f"a frame of the unknown kind {number}")
+    return _FRAMES[number][2](reader)

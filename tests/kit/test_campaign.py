@@ -1,0 +1,88 @@
+"""A share of the campaign on groups; `python -m campaigns.groups` runs 50,000.
+
+Machines that are wrong on purpose have to be caught by the same judge.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from campaigns.groups import Wrong, play
+from causewire.kit.entries import Alert, Collect, Member, Welcome
+from causewire.kit.machine import Machine
+from causewire.kit.removal import Round
+
+
+@pytest.mark.slow
+def test_replicas_are_equal_whatever_happens() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(120):
+        counts += play(seed).counts
+    for kind in ("crashes", "given up", "left", "evicted", "state transfers"):
+        assert counts[kind] > 10, f"too few: {kind}"
+    assert counts["deliveries"] > 5_000
+
+
+class JoinsWithoutCut(Machine):
+    """Members do not send what the newcomer's cut lacks."""
+
+    def _pass_on(self, member: Member, authors: Iterable[Member]) -> None:
+        pass
+
+
+class RemovesAtOnce(Machine):
+    """The coordinator asks nobody before it removes the dead."""
+
+    def _invite(self, survey: Round) -> None:
+        pass
+
+
+class IgnoresTheSponsorsCrash(Machine):
+    """A newcomer whose `Add` was lost with its sponsor is not told so, and takes any state."""
+
+    def _was_alerted(self, alert: Alert) -> None:
+        if alert.sender in self.view:
+            super()._was_alerted(alert)
+
+    def _collected(self, collect: Collect) -> None:
+        if collect.sender in self.view:
+            super()._collected(collect)
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        self.dead.discard(welcome.sponsor)
+        super()._welcomed(welcome)
+
+
+class DoesNotFreeze(Machine):
+    """A member reports how far it has come, and then delivers more of the dead."""
+
+    def _bury(self, member: Member) -> None:
+        super()._bury(member)
+        self._limit.pop(member)
+
+
+class LeavesWithoutWaiting(Machine):
+    """A member is gone as soon as it has said so."""
+
+    def leave(self) -> None:
+        super().leave()
+        self.over = "left"
+
+
+@pytest.mark.parametrize(
+    ("make", "seed"),
+    [
+        (JoinsWithoutCut, 100),
+        (RemovesAtOnce, 80),
+        (IgnoresTheSponsorsCrash, 141),
+        (DoesNotFreeze, 246),
+        (LeavesWithoutWaiting, 705),
+    ],
+)
+def test_a_machine_that_is_wrong_is_caught(make: type[Machine], seed: int) -> None:
+    with pytest.raises(Wrong):
+        play(seed, make)
+    play(seed)
