@@ -240,7 +240,7 @@ MISTAKES: dict[str, tuple[Patch, int, bool]] = {
     "nobody is buried": ((Listing, "bury", lambda *_: None), 4, True),
     "what is void is waited for": ((Adaptive, "void", lambda *_: None), 38, False),
     "void waits for an ack": ((adaptive_news, "is_alias", lambda _: False), 38, False),
-    "no list arrives": ((Listing, "_local", lambda *_: ()), 2, False),
+    "no list arrives": ((Listing, "_resolve", lambda *_: None), 2, False),
 }
 """Mistakes in what is carried, and a run that finds each: its seed, and whether processes fail."""
 

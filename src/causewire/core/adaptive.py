@@ -114,6 +114,7 @@ from .adaptive_aliases import AliasEndpoint
 from .adaptive_lanes import is_for
 from .adaptive_packets import (
     AdaptiveMessage,
+    Checked,
     Dest,
     Entries,
     Entry,
@@ -142,6 +143,7 @@ from .run import MessageRun
 __all__ = [
     "Adaptive",
     "AdaptiveMessage",
+    "Checked",
     "Dest",
     "Entries",
     "Entry",
@@ -397,6 +399,9 @@ class Adaptive(AliasEndpoint):
             self._deliveries += map(_new, repeat(Delivery), triples)
             peer.delivered = self._acks[source] = mids[-1]
             return
+        if len(mids) == 1:
+            self._receive_message(source, self._arrived(mids[0], pid, payloads[0], per))
+            return
         messages = []
         for mid, payload in zip(mids, payloads, strict=True):
             message = self._arrived(mid, pid, payload, per)
@@ -411,6 +416,8 @@ class Adaptive(AliasEndpoint):
         """Return a message of a run as a packet."""
         if not listed:
             return _new(AdaptiveMessage, ("msg", mid, pid, payload, (), ()))
+        if payload.__class__ is Checked:
+            return _new(AdaptiveMessage, ("msg", mid, pid, *payload))
         if payload.__class__ is not Listed:
             raise RemoteProtocolError(f"message {mid} has no list")
         return AdaptiveMessage(mid, pid, *payload)

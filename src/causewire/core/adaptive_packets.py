@@ -17,6 +17,7 @@ from .fifo import check_order
 
 __all__ = [
     "AdaptiveMessage",
+    "Checked",
     "Dest",
     "Entries",
     "Entry",
@@ -50,6 +51,12 @@ class Listed(NamedTuple):
     payload: Any
     dests: tuple[str, ...]
     entries: Entries
+
+
+class Checked(Listed):
+    """The same, with entries that the driver knows to be well formed."""
+
+    __slots__ = ()
 
 
 def _check_group(group: object) -> None:

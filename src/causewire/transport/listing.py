@@ -30,14 +30,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.adaptive import Adaptive, Dest, Entries, Got, Listed, News, Part, Seen
+from ..core.adaptive import Adaptive, Checked, Dest, Entries, Entry, Got, News, Part, Seen
 from ..core.endpoint import Packet, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol
 from .carrier import Native
 from .identities import Identities
 from .identity import Identity
-from .lists import ListReader, ListWriter, Process
+from .lists import ListReader, ListWriter, Process, Resolve
 from .varint import MalformedError, get, put
 
 __all__ = ["Listing"]
@@ -53,13 +53,17 @@ _MANY = 256
 class _Channel:
     """The tables of one session, and what is known of its messages."""
 
-    __slots__ = ("listed", "messages_in", "messages_out", "packets_in", "packets_out")
+    __slots__ = ("epoch", "listed", "messages_in", "messages_out", "packets_in", "packets_out")
 
-    def __init__(self, process: Callable[[str], Process]) -> None:
+    def __init__(
+        self, process: Callable[[str], Process], resolve: Resolve, resolve_news: Resolve
+    ) -> None:
         self.messages_out = ListWriter(process)
-        self.messages_in = ListReader()
+        self.messages_in = ListReader(resolve)
         self.packets_out = ListWriter(process)
-        self.packets_in = ListReader()
+        self.packets_in = ListReader(resolve_news)
+        self.epoch = 0
+        """How many processes were known to be gone when pairs were resolved."""
         self.listed: deque[tuple[int, int]] = deque()
         """Messages with a list that are not acked, and the bytes that the list takes."""
 
@@ -84,6 +88,7 @@ class Listing(Native):
         """Control packets to processes that were not met yet, by alias."""
         self._most = most
         self._sweep_at = _MANY
+        self._epoch = 0
 
     # -- who is who ---------------------------------------------------------------
 
@@ -96,7 +101,8 @@ class Listing(Native):
     def establish(self, alias: str, name: str, incarnation: int) -> str:
         string = self._identities.string((name, incarnation))
         self.endpoint.identify(alias, string)
-        self._channels[string] = _Channel(self._identities.process)
+        process = self._identities.process
+        self._channels[string] = _Channel(process, self._resolve, self._resolve_news)
         self._ready += [(string, run) for run in self._early.pop(alias)]
         if alias in self._parts:
             self._parts[string] = self._parts.pop(alias)
@@ -125,6 +131,7 @@ class Listing(Native):
         if floor <= identities.floors.get(name, 0):
             return
         identities.floors[name] = floor
+        self._epoch += 1
         for string in identities.below(name, floor):
             self.endpoint.forget(string)
         if len(self.endpoint.forgotten) > self._sweep_at:
@@ -175,31 +182,41 @@ class Listing(Native):
             raise RemoteProtocolError(f"{source!r} sent too many messages out of order")
         self.endpoint.receive_run(source, run)
 
-    def _listed(self, source: str, data: bytes) -> Listed:
+    def _listed(self, source: str, data: bytes) -> Checked:
         """Return a message with its list."""
         try:
             size, start = get(data, 0)
-            group, entries, end = self._channels[source].messages_in.read(data, start)
+            group, entries, end = self._channel(source).messages_in.read(data, start)
             if end != start + size:
                 raise MalformedError("a list of another length")
         except MalformedError as error:
             raise RemoteProtocolError(str(error)) from None
         dests = tuple(sorted(map(self._identities.string, group)))
-        return Listed(data[end:], dests, self._local(entries))
+        return Checked(data[end:], dests, tuple(entries))
 
-    def _local(self, entries: Sequence[tuple[Process, Any, int]]) -> Entries:
-        """Return entries in the endpoint's names, without those that name the dead."""
-        identities = self._identities
-        gone, string = identities.gone, identities.string
-        local: list[tuple[str, Dest, int]] = []
-        for origin, dest, mid in entries:
-            if gone(origin):
-                continue
-            if not isinstance(dest[0], str):
-                local.append((string(origin), tuple(sorted(map(string, dest))), mid))
-            elif not gone(dest):
-                local.append((string(origin), string(dest), mid))
-        return tuple(local)
+    def _channel(self, source: str) -> _Channel:
+        """Return the tables of a session, which know who is gone."""
+        channel = self._channels[source]
+        if channel.epoch != self._epoch:
+            channel.epoch = self._epoch
+            channel.messages_in.resolve_again()
+            channel.packets_in.resolve_again()
+        return channel
+
+    def _resolve(self, origin: Process, dest: Any) -> tuple[str, Dest] | None:
+        """Return a pair in the endpoint's names, or None if it names the dead."""
+        gone, string = self._identities.gone, self._identities.string
+        if gone(origin):
+            return None
+        if not isinstance(dest[0], str):
+            return string(origin), tuple(sorted(map(string, dest)))
+        return None if gone(dest) else (string(origin), string(dest))
+
+    def _resolve_news(self, origin: Process, dest: Any) -> tuple[str, Dest] | None:
+        """Do the same, and keep messages to this process before it was met apart."""
+        me = self.endpoint.me
+        pair = self._resolve(origin, dest)
+        return (pair[0], me + "\0") if pair is not None and dest == (me, 0) else pair
 
     def acked(self, source: str, mid: int) -> int:
         super().acked(source, mid)
@@ -266,26 +283,25 @@ class Listing(Native):
         part = 0
         if kind == _PART:
             part, at = get(data, at)
-        _, entries, end = self._channels[source].packets_in.read(data, at)
+        _, entries, end = self._channel(source).packets_in.read(data, at)
         if end != len(data):
             raise MalformedError("bytes after a control packet")
         if kind == _PART:
-            return _new(Part, ("part", number, part, self._local(entries)))
-        return _new(News, ("news", number, self._local(self._without_void(entries))))
+            me = self.endpoint.me
+            known = tuple([(o, me if d == me + "\0" else d, mid) for o, d, mid in entries])
+            return _new(Part, ("part", number, part, known))
+        return _new(News, ("news", number, self._without_void(entries)))
 
-    def _without_void(
-        self, entries: Sequence[tuple[Process, Any, int]]
-    ) -> Sequence[tuple[Process, Any, int]]:
-        """Act on news about messages to this process before it was met."""
-        identities = self._identities
+    def _without_void(self, entries: Sequence[Entry]) -> Entries:
+        """Act on news about messages to this process before it was met; return the others."""
         me = self.endpoint.me
         others = []
         for origin, dest, mid in entries:
-            if dest != (me, 0):
+            if dest != me + "\0":
                 others.append((origin, dest, mid))
-            elif not identities.gone(origin) and origin[0] != me:
-                self.endpoint.void(identities.string(origin), mid)
-        return others
+            elif origin != me:
+                self.endpoint.void(origin, mid)
+        return tuple(others)
 
     @property
     def idle(self) -> bool:

@@ -12,12 +12,12 @@ incarnation 0 stands for one that the origin had not met yet when it sent the me
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..core.adaptive import Dest, Entry
 from .varint import MalformedError, get, get_text, put, put_text
 
-__all__ = ["ListReader", "ListWriter", "Process"]
+__all__ = ["ListReader", "ListWriter", "Process", "Resolve"]
 
 Process: TypeAlias = tuple[str, int]
 """A process for everybody: its name, and its incarnation."""
@@ -85,19 +85,29 @@ class ListWriter:
         self._slots[what] = len(self._slots)
 
 
+Resolve: TypeAlias = Callable[[Process, Any], tuple[Any, Any] | None]
+"""Returns what a pair is called here, or None if entries of it are to be left out."""
+
+
 class ListReader:
-    """Reads the lists of one stream."""
+    """Reads the lists of one stream.
 
-    __slots__ = ("_last", "_pairs", "_slots")
+    Args:
+        resolve: What to call a pair. It is asked once for each pair, until `resolve_again`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_last", "_pairs", "_resolve_pair", "_resolved", "_slots")
+
+    def __init__(self, resolve: Resolve = lambda origin, dest: (origin, dest)) -> None:
+        self._resolve_pair = resolve
+        self._resolved: list[tuple[Any, Any] | None] = []
         self._slots: list[Process | tuple[Process, ...]] = []
         self._pairs: list[tuple[Process, Process | tuple[Process, ...]]] = []
         self._last: list[int] = []
 
     def read(
         self, data: bytes, at: int
-    ) -> tuple[tuple[Process, ...], list[tuple[Process, Process | tuple[Process, ...], int]], int]:
+    ) -> tuple[tuple[Process, ...], list[tuple[Any, Any, int]], int]:
         """Return the group of a message, its entries, and the index after them.
 
         Raises:
@@ -105,7 +115,7 @@ class ListReader:
         """
         head, at = get(data, at)
         if head & 1:
-            self._slots, self._pairs, self._last = [], [], []
+            self._slots, self._pairs, self._last, self._resolved = [], [], [], []
         group: tuple[Process, ...] = ()
         if head & 2:
             what, at = self._resolve(data, at)
@@ -113,6 +123,9 @@ class ListReader:
                 raise MalformedError("a process instead of a group")
             group = what
         pairs, last = self._pairs, self._last
+        while len(self._resolved) < len(pairs):
+            self._resolved.append(self._resolve_pair(*pairs[len(self._resolved)]))
+        resolved = self._resolved
         count = head >> 2
         if 2 * count > len(data) - at:
             raise MalformedError("cut short")
@@ -129,7 +142,9 @@ class ListReader:
             if mid < 1:
                 raise MalformedError("messages are numbered from 1")
             last[k - 1] = mid
-            entries.append((*pairs[k - 1], mid))
+            pair = resolved[k - 1]
+            if pair is not None:
+                entries.append((*pair, mid))
         return group, entries, at
 
     def _pair(self, data: bytes, at: int) -> int:
@@ -143,7 +158,12 @@ class ListReader:
             raise MalformedError("too many pairs")
         self._pairs.append((origin, dest))
         self._last.append(0)
+        self._resolved.append(self._resolve_pair(*self._pairs[-1]))
         return at
+
+    def resolve_again(self) -> None:
+        """Ask again what pairs are called here."""
+        self._resolved = []
 
     def _resolve(
         self, data: bytes, at: int, member: bool = False
@@ -174,7 +194,7 @@ class ListReader:
                 process, at = self._resolve(data, at, True)
                 members.append(process)
             what = tuple(members)  # type: ignore[arg-type]
-            if len(set(what)) < count or not all(isinstance(each[0], str) for each in what):
-                raise MalformedError("a group with somebody twice, or with a group in it")
+            if len(set(what)) < count or not all(isinstance(m[0], str) and m[1] for m in what):
+                raise MalformedError("a group with somebody twice, not met, or that is a group")
         slots.append(what)
         return what, at
