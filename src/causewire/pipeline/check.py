@@ -2,7 +2,7 @@
 
     report = check_paths(["traces/"], master="local[*]")    # the same `Report`
     outcomes = check_files(spark, ["traces/"])              # a table of runs
-    outcomes = check_runs(events)                           # the same, of a table of events
+    outcomes = check_dataframe(events)                      # the same, of any table of events
     violations(outcomes)                                    # a table of violations
 
 Events are not shuffled where that can be avoided: tasks get a list of pieces of
@@ -54,7 +54,14 @@ from .trouble import Trouble
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Limits", "check_files", "check_paths", "check_runs", "violations"]
+__all__ = [
+    "Limits",
+    "check_dataframe",
+    "check_files",
+    "check_paths",
+    "check_runs",
+    "violations",
+]
 
 Progress = Callable[[str], None]
 
@@ -117,14 +124,48 @@ def check_files(
     return spark.createDataFrame(_outcomes(work, _files(paths)), spark_of(OUTCOME))
 
 
+def check_dataframe(
+    events: DataFrame,
+    *,
+    examples: int = 10,
+    limits: Limits | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+) -> DataFrame:
+    """The outcome of each run of any table of events (Delta, Iceberg, ...), as `OUTCOME`.
+
+    Rows may be in any order. A small run is checked by one task. A long one is sorted by
+    Spark into a temporary directory, and checked there by many tasks, as files are.
+
+    Args:
+        events: Rows with the columns of a trace; those that may be missing may be missing.
+        examples: How many violations to explain, and how many bad rows to describe.
+        limits: The sizes that decide how the work is shared out.
+        scratch: Where long runs are kept meanwhile; on a cluster, every executor has to see it.
+        strict: Refuse rows that are there twice, instead of taking them once.
+
+    Raises:
+        TraceError: The rows are inconsistent, or have a cycle.
+        PipelineError: Spark failed.
+    """
+    spark = events.sparkSession
+    work = _Work(spark, examples, limits or Limits(), lambda _: None, scratch, strict)
+    return spark.createDataFrame(_guarded(lambda: work.check_table(events)), spark_of(OUTCOME))
+
+
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     # Executors have a working directory of their own.
     return [absolute(str(file)) for file in trace_files(*paths)]
 
 
 def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:
+    return _guarded(lambda: work.check(files))
+
+
+def _guarded(check: Callable[[], pa.Table]) -> pa.Table:
+    """Return what `check` does; whatever Spark raises becomes an error of ours."""
     try:
-        return work.check(files)
+        return check()
     except (TraceError, PipelineError):
         raise
     except Exception as error:  # Py4J, gRPC and the JVM raise what they like
@@ -240,14 +281,26 @@ class _Work:
             if table is not None:
                 return table
         quick = prepare.read_by_java(self._spark, files)
-        if quick is not None:
-            try:
-                return self._sorted_rows(quick, careful=False)
-            except PipelineError:
-                raise
-            except Exception:  # whatever it was, the careful way says it better
-                self._tell("sorting and checking with care")
+        if quick is not None and (table := self._sorted_quickly(quick)) is not None:
+            return table
         return self._sorted_rows(prepare.read(self._spark, files), careful=True)
+
+    def _sorted_quickly(self, events: DataFrame) -> pa.Table | None:
+        """Rely on Lamport times; None if that does not work, for whatever reason."""
+        try:
+            return self._sorted_rows(events, careful=False)
+        except PipelineError:
+            raise
+        except Exception:  # whatever it was, the careful way says it better
+            self._tell("sorting and checking with care")
+            return None
+
+    def check_table(self, events: DataFrame) -> pa.Table:
+        """The outcomes of all runs of a table of events."""
+        rows = prepare.completed(events)
+        if "lamport" in events.columns and (table := self._sorted_quickly(rows)) is not None:
+            return table
+        return self._sorted_rows(rows, careful=True)
 
     def _merged(self, pieces: Sequence[Piece]) -> pa.Table | None:
         """Check runs whose row groups have no other rows: files of nodes, mostly.

@@ -22,7 +22,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,8 +31,10 @@ from ..check import Sorted
 from ..check.columns import COLUMNS
 from ..trace import DELIVER, NAMES, SEND, TraceError, arrow_schema, open_trace
 from ..trace.reader import BATCH_ROWS, plain
+from ..trace.schema import COLUMNS as TRACE_COLUMNS
 from ..trace.storage import is_url
 from .arrivals import arrived
+from .errors import PipelineError
 from .pieces import Piece, batches_of, layout
 from .schemas import EVENTS
 from .session import is_connect
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "completed",
     "ordered",
     "read",
     "read_by_java",
@@ -108,6 +111,31 @@ def read_by_java(spark: SparkSession, files: Sequence[str]) -> DataFrame | None:
     for part in parts[1:]:
         whole = whole.unionByName(part.select(columns))
     return whole
+
+
+def completed(events: DataFrame) -> DataFrame:
+    """Return the rows with all columns of `EVENTS`, and with its types.
+
+    Raises:
+        PipelineError: A column is missing that every trace has.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
+
+    types = {field.name: field.dataType for field in events.schema}
+    columns = []
+    wanted = cast(StructType, StructType.fromDDL(EVENTS)).fields
+    for field, column in zip(wanted, TRACE_COLUMNS, strict=True):
+        if field.name not in types:
+            if not column.may_be_missing:
+                raise PipelineError(f"the table has no column {field.name}")
+            columns.append(f.lit(None).cast(field.dataType).alias(field.name))
+        elif isinstance(types[field.name], TimestampType | TimestampNTZType):
+            nanoseconds = f.unix_micros(f.col(field.name).cast("timestamp")) * 1000
+            columns.append(nanoseconds.alias(field.name))
+        else:
+            columns.append(f.col(field.name).cast(field.dataType).alias(field.name))
+    return events.select(*columns)
 
 
 def _literally(file: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...report.sweep_layout import SweepLayout
+from ...trace.storage import is_url
 from ..errors import PipelineError
 
 __all__ = ["Folder"]
@@ -26,6 +27,7 @@ class Folder(SweepLayout):
     """The output of a sweep, for writing; nothing is created before `open`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.url = os.fspath(path) if is_url(path) else None
         super().__init__(Path(path).absolute())
 
     def check(self) -> None:
@@ -34,6 +36,8 @@ class Folder(SweepLayout):
         Raises:
             PipelineError: The directory cannot be written to.
         """
+        if self.url is not None:
+            raise PipelineError(f"{self.url}: a sweep writes to a directory, not to a store")
         if self.path.exists():
             if not self.path.is_dir():
                 raise PipelineError(f"{self.path} exists, and is not a directory")

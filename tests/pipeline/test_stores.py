@@ -1,0 +1,99 @@
+"""Traces in an object store and tables of other systems, checked on Spark as files are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs as fs
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from causewire.check import check
+from causewire.pipeline import PipelineError, large
+from causewire.pipeline.check import check_dataframe, check_paths
+from causewire.pipeline.metrics import measure_paths
+from causewire.pipeline.outcomes import OUTCOME, report_of
+from causewire.pipeline.stretches import over_stretches
+from causewire.pipeline.sweep.folder import Folder
+from causewire.trace import storage, write_trace
+
+from .runs import SMALL, frame_of, long_run, noting
+
+
+@pytest.fixture
+def bucket(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.FileSystem]:
+    """An S3 server on loopback with a bucket, known to this process and to workers."""
+    moto = pytest.importorskip("moto.server")
+    running: Any = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    settings = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "someone",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    environment: Any = spark.sparkContext.environment  # of workers that are started from now on
+    before = dict(environment)
+    environment.update(settings)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    storage.forget_stores()
+    store = fs.S3FileSystem(
+        endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True
+    )
+    store.create_dir("runs")
+    yield store
+    environment.clear()
+    environment.update(before)
+    storage.forget_stores()
+    running.stop()
+
+
+@pytest.mark.slow
+def test_a_store_on_spark(spark: SparkSession, bucket: fs.FileSystem, tmp_path: Path) -> None:
+    """A long run in one file, and in files of nodes, gives the report of the local files."""
+    events = long_run(7, steps=300, causal=False)
+    write_trace(tmp_path / "whole.parquet", events)
+    names = sorted({event.process for event in events})
+    for name in names:
+        write_trace(tmp_path / f"{name}.parquet", [e for e in events if e.process == name])
+    files = {"whole/a trace.parquet": "whole.parquet"}
+    files |= {f"nodes/{name}.parquet": f"{name}.parquet" for name in names}
+    for name, file in files.items():
+        with bucket.open_output_stream(f"runs/{name}", compression=None) as out:
+            out.write((tmp_path / file).read_bytes())
+    wanted = check(tmp_path / "whole.parquet")
+    assert wanted.violations > 0
+    for place in ("s3://runs/whole", "s3://runs/nodes"):
+        found = check_paths([place], limits=SMALL, scratch=tmp_path)
+        assert found.to_json() == check(place).to_json()
+        assert found.violations == wanted.violations
+    (row,) = measure_paths(["s3://runs/nodes"]).to_pylist()
+    assert row["delivered"] > 0
+
+
+def test_a_sweep_does_not_write_to_a_store() -> None:
+    with pytest.raises(PipelineError, match="s3://runs/out: a sweep writes to a directory"):
+        Folder("s3://runs/out").check()
+
+
+def test_any_table_is_checked_in_parallel(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long run of a table is cut into stretches, a short one is checked whole."""
+    events = [*long_run(7, steps=300, causal=False), *long_run(1, name="short", steps=40)]
+    shapes: list[Any] = []
+    monkeypatch.setattr(large, "over_stretches", noting(shapes, 2, over_stretches))
+    frame = frame_of(spark, events).drop("payload_bytes")
+    frame = frame.withColumn("time_ns", f.timestamp_micros(f.col("time_ns")))
+    outcomes = check_dataframe(frame, limits=SMALL, scratch=tmp_path)
+    found = report_of(outcomes.toArrow().cast(OUTCOME), 10)
+    assert found.to_json() == check(events[::-1]).to_json()  # which sorts as Spark does
+    assert found.violations > 0
+    assert shapes[0] > 1
+    with pytest.raises(PipelineError, match="the table has no column peers"):
+        check_dataframe(frame.drop("peers"))
