@@ -8,11 +8,12 @@ FUZZ_SECONDS ?= 60
 MINUTES ?= 10
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml
 
-.PHONY: nemesis help demo test test-quick test-spark coverage lint lock docs bench measurements study study-quick verified soak fuzz clean
+.PHONY: nemesis help demo test test-quick test-compiled test-spark coverage lint lock docs bench measurements study study-quick verified soak fuzz clean
 help:
 	@echo "make demo        see a causal violation happen, see it prevented, and read why"
 	@echo "make test        run all tests"
 	@echo "make test-quick  run the tests that take less than a quarter of a second each"
+	@echo "make test-compiled  compile the transport, and run the tests of core, transport and node on it"
 	@echo "make test-spark  run the tests that need Spark"
 	@echo "make coverage    run all tests and write out/coverage/index.html"
 	@echo "make lint        run ruff, mypy --strict and import-linter"
@@ -48,6 +49,10 @@ test: $(STAMP)
 
 test-quick: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not slow" --ignore=tests/pipeline
+
+test-compiled: $(STAMP)
+	$(BIN)/python hatch_build.py out/compiled
+	PYTHONPATH=out/compiled $(BIN)/python -m pytest -q -n auto --dist loadgroup tests/core tests/transport tests/node
 
 coverage: $(STAMP)
 	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest -q --ignore=tests/pipeline

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import protocols
+from . import _source, protocols
 from .core import (
     CausewireError,
     Delivery,
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .node import Node
 
     __version__: str
+
+_source.prefer_sources()
 
 __all__ = [
     "CausewireError",

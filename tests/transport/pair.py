@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -99,7 +98,9 @@ def payloads(transport: Transport[Any]) -> list[bytes]:
     return taken
 
 
-_seen: WeakKeyDictionary[Transport[Any], list[PeerEvent]] = WeakKeyDictionary()
+_seen: dict[
+    Transport[Any], list[PeerEvent]
+] = {}  # objects that are compiled have no weak references
 
 
 def events(transport: Transport[Any]) -> list[PeerEvent]:

@@ -1,6 +1,6 @@
 """Causal messages on datagrams, sans-IO: see `transport`."""
 
-from .acceptance import Accepted
+from .accepted import Accepted
 from .config import TransportConfig
 from .errors import PeerGone, Superseded, UnknownPeer
 from .events import (

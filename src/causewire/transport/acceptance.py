@@ -9,9 +9,10 @@ limited number of messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Generic, TypeVar
+from typing import Generic
 
 from ..core.endpoint import destinations
+from .accepted import A
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
@@ -20,49 +21,12 @@ from .identity import Identity
 from .ledger import COST, Ledger
 from .observer import Observer
 from .peers import Peers
-from .session import Session
 from .stats import Stats
 
-__all__ = ["Acceptance", "Accepted"]
+__all__ = ["Acceptance"]
 
 _new = tuple.__new__
 
-
-class Accepted(tuple[int, tuple[Session, ...], Any]):
-    """A message that was accepted: its number, the sessions with its receivers, its driver.
-
-    Drivers derive their receipts from this class. It costs next to nothing while nobody asks
-    it anything.
-    """
-
-    __slots__ = ()
-
-    @property
-    def mid(self) -> int:
-        """The number of the message among all that this process sent."""
-        return self[0]
-
-    @property
-    def sessions(self) -> tuple[Session, ...]:
-        """The sessions with its receivers."""
-        return self[1]
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Receivers that are not known to have delivered it, and may still do so."""
-        return tuple([s.name for s in self[1] if s.confirmed < self[0] and not s.over])
-
-    @property
-    def failed(self) -> tuple[str, ...]:
-        """Receivers that are gone, and are not known to have delivered it."""
-        return tuple([s.name for s in self[1] if s.confirmed < self[0] and s.over])
-
-    def __repr__(self) -> str:
-        state = "failed" if self.failed else "under way" if self.missing else "delivered"
-        return f"<{type(self).__name__} {self.mid}: {state}>"
-
-
-A = TypeVar("A", bound=Accepted)
 
 BURST = 64
 """Messages that `try_send` accepts without credit before datagrams have to be sent."""

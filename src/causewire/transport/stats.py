@@ -28,23 +28,26 @@ class DropReason(StrEnum):
     NOT_RECEIVED = "not_received"
 
 
+_COUNTERS = (
+    "bytes_in",
+    "bytes_out",
+    "datagrams_in",
+    "datagrams_out",
+    "delivered",
+    "dropped",
+    "failed",
+    "lost",
+    "payload_bytes_in",
+    "resent",
+    "sent",
+    "timeouts",
+)
+
+
 class Stats:
     """Counters of one transport since it was made; they only grow."""
 
-    __slots__ = (
-        "bytes_in",
-        "bytes_out",
-        "datagrams_in",
-        "datagrams_out",
-        "delivered",
-        "dropped",
-        "failed",
-        "lost",
-        "payload_bytes_in",
-        "resent",
-        "sent",
-        "timeouts",
-    )
+    __slots__ = _COUNTERS
 
     def __init__(self) -> None:
         self.sent = 0
@@ -71,6 +74,6 @@ class Stats:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all counters by name."""
-        counts: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        counts: dict[str, Any] = {name: getattr(self, name) for name in _COUNTERS}
         counts["dropped"] = dict(self.dropped)
         return counts

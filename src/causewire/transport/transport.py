@@ -40,7 +40,8 @@ from typing import Any, Generic
 
 from ..core.endpoint import Delivery, RemoteProtocolError
 from ..protocols import Protocol, describe
-from .acceptance import A, Acceptance, Accepted
+from .acceptance import Acceptance
+from .accepted import A, Accepted
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig

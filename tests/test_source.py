@@ -1,0 +1,48 @@
+"""`CAUSEWIRE_PURE=1` prefers sources to compiled modules."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from causewire import _source
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package with a module as source, and compiled in a way that cannot be imported."""
+    name = f"compiled_{tmp_path.name}".replace("-", "_")
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "module.py").write_text("answer = 42")
+    (folder / f"module{EXTENSION_SUFFIXES[0]}").write_text("this is not machine code")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", sys.meta_path[:])
+    return name
+
+
+def test_compiled_modules_come_first(package: str) -> None:
+    with pytest.raises(ImportError):
+        importlib.import_module(f"{package}.module")
+
+
+def test_unless_sources_are_preferred(package: str) -> None:
+    sys.meta_path.insert(0, _source._SourceFinder(package))
+    assert importlib.import_module(f"{package}.module").answer == 42
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(f"{package}.nothing")
+
+
+@pytest.mark.parametrize(("value", "more"), [("1", 1), ("0", 0), ("", 0)])
+def test_the_environment_decides(
+    monkeypatch: pytest.MonkeyPatch, package: str, value: str, more: int
+) -> None:
+    monkeypatch.setenv("CAUSEWIRE_PURE", value)
+    before = len(sys.meta_path)
+    _source.prefer_sources()
+    assert len(sys.meta_path) == before + more
