@@ -27,14 +27,11 @@ MODULES = [
     "acceptance",
     "arrivals",
     "budget",
-    "carrier",
     "frames",
     "greeter",
     "heads",
     "inbound",
     "ledger",
-    "link",
-    "memory",
     "outbound",
     "paths",
     "peers",
@@ -51,8 +48,9 @@ MODULES = [
 ]
 """The modules of `causewire.transport` that are compiled: all that datagrams pass through.
 
-Modules with classes that derive from built-in types (`accepted`, `names`) cannot be compiled,
-and for those that are used once in a while it would not matter."""
+Modules with classes that derive from built-in types (`accepted`, `names`) cannot be compiled.
+`carrier` is not, so that classes in Python can derive from `Carrier`; and for modules that are
+used once in a while it would not matter."""
 
 
 def compile_in(source: Path) -> list[Path]:

@@ -6,8 +6,9 @@ Processes of their own on loopback, payloads of 64 bytes:
 
     one way     one process sends, another receives
     both ways   two processes do both at the same time
-    all to all  eight processes, each to a random other one
+    all to all  eight processes, or 32, each to a random other one
     latency     a message and its answer, one after the other: half a round trip
+                (`benchmarks/latency.py` has more of this)
     distance    one way through a proxy that delays every datagram by 0, 20 and 100 ms,
                 with room for a bandwidth-delay product (Almeida, section 2.3)
 
@@ -303,12 +304,13 @@ def crowd(contender: str, shape: str, messages: int) -> tuple[float, float]:
         each = [(k, half, [1 - k], half, settings) for k in (0, 1)]
         total = 2 * half
     else:
-        share = messages // 8
-        others = [[j for j in range(8) if j != k] for k in range(8)]
-        to = [random.Random(k).choices(others[k], k=share) for k in range(8)]
-        expected = [sum(names.count(k) for names in to) for k in range(8)]
-        each = [(k, share, others[k], expected[k], settings) for k in range(8)]
-        total = 8 * share
+        many = 32 if shape.endswith("32") else 8
+        share = messages // many
+        others = [[j for j in range(many) if j != k] for k in range(many)]
+        to = [random.Random(k).choices(others[k], k=share) for k in range(many)]
+        expected = [sum(names.count(k) for names in to) for k in range(many)]
+        each = [(k, share, others[k], expected[k], settings) for k in range(many)]
+        total = many * share
     results = Crew(work, each).results()
     seconds = max(r["end"] for r in results) - min(r["start"] for r in results)
     return total / seconds, sum(r["cpu"] for r in results) / total * 1e6
@@ -460,7 +462,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    shapes = ["one way", "both ways", "all to all"]
+    shapes = ["one way", "both ways", "all to all", "all to all, 32"]
     parser.add_argument("--messages", type=int, default=800_000)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6.0, help="for each delay")

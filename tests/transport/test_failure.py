@@ -22,7 +22,7 @@ from causewire.transport.timers import Timers
 
 from ..steps import steps
 from .hostile import Target
-from .pair import A, B, Pair, events, payloads
+from .pair import A, B, Pair, events, interpreted, payloads
 from .three import PLACES, Three, transport
 
 # -- the hang ----------------------------------------------------------------------
@@ -227,6 +227,7 @@ def test_nothing_leaks_through_the_forgotten() -> None:
     assert what_carol_gets() == []  # bob learned of the obituary before the permit
 
 
+@interpreted
 def test_without_obituaries_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
     def tells_nobody(self: Session, budget: object, sent: object) -> bool:
         self.obituaries = {}
@@ -236,6 +237,7 @@ def test_without_obituaries_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
     assert what_carol_gets() == [b"depends on m"]
 
 
+@interpreted
 def test_and_if_permits_were_told_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """F2 is about acks and permits as well: a permit alone would let bob go on."""
 

@@ -196,9 +196,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
     def receive_run(self, source: str, run: MessageRun) -> None:
         """Handle messages that arrived together.
 
-        This has the same effect as `receive` for each of them in turn, at a fraction
-        of the cost if they are in order: a transport that packs many messages into a
-        datagram need not make a packet of each.
+        This has the effect of `receive` for each of them in turn, and is much faster.
 
         Args:
             source: The process that sent the messages.
@@ -353,12 +351,9 @@ class FifoEndpoint(Endpoint, Generic[P]):
     def take_runs(self) -> list[tuple[str, MessageRun]]:
         """Return the messages that `take_packets` would return, in runs for each peer.
 
-        This is for a driver that packs messages into datagrams. Such a driver repeats what
-        is lost itself, and takes acks and permits with `take_acks` and `take_permits`.
+        The driver repeats what is lost itself, and uses `take_acks` and `take_permits`.
         """
         runs: list[tuple[str, MessageRun]] = []
-        if not self._out:
-            return runs
         for peer in dict.fromkeys(self._out):
             mids, payloads, start = peer.mids, peer.payloads, peer.taken
             peer.taken = end = self._left(peer)

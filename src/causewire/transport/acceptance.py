@@ -9,7 +9,7 @@ limited number of messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Generic
+from typing import Any, Generic
 
 from ..core.endpoint import destinations
 from .accepted import A
@@ -75,13 +75,13 @@ class Acceptance(Generic[A]):
         self._paused = False
         return paused
 
-    def _fast_path(self) -> Callable[[str | Collection[str], bytes], A | None]:
+    def _fast_path(self) -> Callable[[str | Collection[str], Any], A | None]:
         """Return `try_send`: a closure, since every message goes through it."""
         session_of = self._live.get
         without_credit = self._try_send_without_credit
         new, receipt, driver = _new, self._receipt, self._driver
 
-        def try_send(to: str | Collection[str], payload: bytes) -> A | None:
+        def try_send(to: str | Collection[str], payload: Any) -> A | None:
             """Accept a message if that is possible at once and without harm to others.
 
             Returns None if there is no room, or if enough messages have been accepted in
@@ -109,7 +109,7 @@ class Acceptance(Generic[A]):
 
         return try_send
 
-    def _try_send_without_credit(self, to: str | Collection[str], payload: bytes) -> A | None:
+    def _try_send_without_credit(self, to: str | Collection[str], payload: Any) -> A | None:
         session = self._live.get(to) if isinstance(to, str) else None
         used_up = session is not None and session.lent > 0
         if self._burst <= 0 or (used_up and session.lent_in == self._turn):  # type: ignore[union-attr]
@@ -126,13 +126,13 @@ class Acceptance(Generic[A]):
         return accepted
 
     def send(
-        self, to: str | Collection[str], payload: bytes, wait_for_peer: bool = False
+        self, to: str | Collection[str], payload: Any, wait_for_peer: bool = False
     ) -> A | None:
         """Accept a message, or return None if there is no room; a `Room` event follows then.
 
         Args:
             to: The name of a process, or several names.
-            payload: The message.
+            payload: The message: bytes, or what can be copied into bytes.
             wait_for_peer: Whether to keep the message for the next incarnation of a
                 destination that is gone.
 
