@@ -91,7 +91,7 @@ class Memory:
             for batch in batches:
                 self._replay(batch)
         except (ProtocolError, MalformedError, ValueError, TypeError, LookupError) as error:
-            raise JournalError(f"a record that makes no sense: {error}") from error
+            raise JournalError(f"a record is invalid: {error}") from error
         endpoint.take_acks()
         endpoint.take_permits()
         self._drop_handled()
