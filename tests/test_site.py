@@ -1,0 +1,44 @@
+"""The pages and figures that the simulator makes are current, and the site has what it shows."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from campaigns.site import IDEAS, pages
+from causewire import protocols
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.slow
+def test_pages_and_figures_are_current() -> None:
+    stale = [path.name for path, text in pages() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "python -m campaigns.site writes them"
+
+
+def test_every_protocol_has_a_page_in_the_navigation() -> None:
+    known = {name for name in protocols.names() if not name.startswith("cykas-")}
+    assert set(IDEAS) == known
+    listed = re.findall(r"protocols/([a-z-]+)\.md", (ROOT / "mkdocs.yml").read_text("utf-8"))
+    assert set(listed) == known
+
+
+@pytest.mark.slow
+def test_recorded_runs_are_what_the_page_says() -> None:
+    spec = spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hooks = module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    runs = dict(hooks.recorded_runs())
+    shown = (ROOT / "docs" / "play.md").read_text(encoding="utf-8")
+    assert {f"play/{name}.html" for name in runs} == set(re.findall(r'src="([^"]+)"', shown))
+    assert all(len(page) < 3_000_000 for page in runs.values())
+    first = re.search(r'"violations":(\d+)', runs["violation"])
+    assert first is not None
+    assert int(first[1]) > 0
+    assert '"endpoints":{' in runs["counterexample"]
