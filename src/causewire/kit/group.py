@@ -32,6 +32,7 @@ from .entries import (
 from .errors import GroupClosed
 from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_text
 from .machine import Machine
+from .tracing import Tracing
 from .wire import put_frame
 
 __all__ = ["Group", "GroupMessage", "MessageId", "Restore", "Snapshot", "stranger"]
@@ -101,12 +102,16 @@ class Group:
         codec: Codec,
         machine: Machine,
         snapshot: Snapshot | None,
+        tracing: Tracing,
     ) -> None:
         self.name = name
         self._node = node
         self._codec = codec
         self._machine = machine
         self._snapshot = snapshot
+        self._tracing = tracing
+        self._contexts: dict[MessageId, Any] = {}
+        """The trace context of each message that waits for the application."""
         self._queue: deque[GroupMessage | Joined | Left | Sponsor] = deque()
         self._frames: deque[tuple[tuple[str, ...], bytes] | tuple[str, str]] = deque()
         self._frames_there = asyncio.Event()
@@ -144,7 +149,8 @@ class Group:
             ValueError: The headers are too long.
         """
         self._check()
-        body = put_headers(headers) + self._codec.encode(payload)
+        body = self._codec.encode(payload)
+        body = put_headers(self._tracing.sent(self.name, headers)) + body
         sent = MessageId(self.me, self._machine.post(body))
         self.pump()
         while len(self._frames) > BACKLOG and self._ended is None:
@@ -159,6 +165,9 @@ class Group:
                 self.taken.set()
                 if isinstance(item, Sponsor):
                     await self._send_state(item.welcome)
+                elif isinstance(item, GroupMessage) and item.id in self._contexts:
+                    with self._tracing.handling(self.name, self._contexts.pop(item.id)):
+                        yield item
                 else:
                     yield item
             if self._ended == "left":
@@ -296,6 +305,11 @@ class Group:
                 payload = self._codec.decode(reader.rest())
                 number = MessageId(item.author, item.number)
                 self._queue.append(GroupMessage(self, number, payload, headers, item.members))
+                context = None
+                if item.author != machine.me:
+                    context = self._tracing.delivered(self.name, headers)
+                if context is not None:
+                    self._contexts[number] = context
             elif isinstance(item, Sponsor):
                 if self._snapshot is None:
                     self._welcome(item.welcome, None)

@@ -16,6 +16,7 @@ from .group import Group, Restore, Snapshot, stranger
 from .machine import Machine
 from .seeds import Seeds, read_seeds
 from .tasks import Tasks
+from .tracing import Tracing
 from .wire import get_frame, put_frame
 
 __all__ = ["Groups"]
@@ -42,10 +43,13 @@ class _Place:
 class Groups:
     """All groups of a process."""
 
-    def __init__(self, node: Node, codec: Codec, tasks: Tasks, advertise: str) -> None:
+    def __init__(
+        self, node: Node, codec: Codec, tasks: Tasks, tracing: Tracing, advertise: str
+    ) -> None:
         self._node = node
         self._codec = codec
         self._tasks = tasks
+        self._tracing = tracing
         self._advertise = advertise
         self._places: dict[str, _Place] = {}
         self._gone: dict[str, int] = {}
@@ -106,7 +110,7 @@ class Groups:
         machine = Machine(me)
         for other, incarnation in self._gone.items():
             machine.gone(other, incarnation)
-        group = place.group = Group(name, self._node, self._codec, machine, snapshot)
+        group = place.group = Group(name, self._node, self._codec, machine, snapshot, self._tracing)
         self._tasks.spawn(group.work())
         self._tasks.spawn(self._report(group))
         return group

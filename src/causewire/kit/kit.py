@@ -25,6 +25,7 @@ from .groups import Groups
 from .requests import Handler, Requests
 from .seeds import Seeds
 from .tasks import Tasks
+from .tracing import tracing_of
 
 __all__ = ["Kit"]
 
@@ -44,6 +45,8 @@ class Kit:
         node: A node that was made with `ordered_events=True`.
         codec: How payloads become bytes: `"json"`, `"msgpack"`, a pair of functions, or None
             for payloads that are bytes. All processes need the same.
+        tracing: Whether to make OpenTelemetry spans, with the tracer provider in use, or the
+            provider to make them with. It needs `opentelemetry-api`.
         handlers: How many requests are handled at the same time.
         waiting: How many further requests may wait; more are answered by the error `Busy`.
         advertise: The address at which other members of a group reach this process, as
@@ -62,6 +65,7 @@ class Kit:
         node: Node,
         *,
         codec: CodecSpec = None,
+        tracing: Any = False,
         handlers: int = 64,
         waiting: int = 1024,
         advertise: str = "",
@@ -72,8 +76,9 @@ class Kit:
         self.node = node
         self._codec = codec_of(codec)
         self._tasks = Tasks()
-        self._requests = Requests(node, self._codec, self._tasks, handlers, waiting)
-        self._groups = Groups(node, self._codec, self._tasks, advertise)
+        spans = tracing_of(tracing)
+        self._requests = Requests(node, self._codec, self._tasks, spans, handlers, waiting)
+        self._groups = Groups(node, self._codec, self._tasks, spans, advertise)
         self._queue = queue
         self._messages: deque[Message] = deque()
         self._arrived = asyncio.Event()

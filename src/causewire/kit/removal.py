@@ -99,15 +99,14 @@ class Removal(Replica):
             self._extra.clear()
             return
         coordinator = min(m for m in self.view if m not in self.dead)
+        if self._obeys is not None:
+            coordinator = min(coordinator, self._obeys[0])
         if coordinator != self.me:
             news = coordinator, frozenset(dying), frozenset(self._extra)
             if self._alerted != news:
                 self._alerted = news
                 self.out.append(((coordinator,), self._alert(coordinator)))
-        elif self._round is None:
-            if self._obeys is None or self._obeys[0] > self.me:
-                self._survey(dying)
-        elif not self._round.dead.issuperset(dying):
+        elif self._round is None or not self._round.dead.issuperset(dying):
             self._survey(dying)
         else:
             self._decide(self._round)

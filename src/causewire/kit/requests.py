@@ -30,6 +30,7 @@ from .codecs import Codec
 from .errors import KitError, PeerLost, RequestFailed
 from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_number, put_text
 from .tasks import Tasks
+from .tracing import Tracing
 
 __all__ = ["Handler", "Request", "Requests"]
 
@@ -72,10 +73,13 @@ _Key = tuple[str, int, int]
 class Requests:
     """The requests that a process makes, and those that it serves."""
 
-    def __init__(self, node: Node, codec: Codec, tasks: Tasks, handlers: int, waiting: int) -> None:
+    def __init__(
+        self, node: Node, codec: Codec, tasks: Tasks, tracing: Tracing, handlers: int, waiting: int
+    ) -> None:
         self._node = node
         self._codec = codec
         self._tasks = tasks
+        self._tracing = tracing
         self._handlers = handlers
         self._most_waiting = waiting
         self._numbers = count(1)
@@ -107,6 +111,12 @@ class Requests:
             RequestFailed: It answered by an error.
             TimeoutError: It has not answered in time.
         """
+        with self._tracing.client(service, peer, headers) as sent:
+            return await self._request(peer, payload, service, timeout, sent)
+
+    async def _request(
+        self, peer: str, payload: Any, service: str, timeout: float | None, headers: Headers | None
+    ) -> Any:
         number = next(self._numbers)
         body = put_number(number) + put_text(service) + put_headers(headers)
         frame = MARK + bytes((Kind.REQUEST,)) + body + self._codec.encode(payload)
@@ -236,7 +246,8 @@ class Requests:
 
     async def _handle(self, key: _Key, request: Request) -> None:
         try:
-            answer = self._codec.encode(await self._services[request.service](request))
+            with self._tracing.server(request.service, request.headers):
+                answer = self._codec.encode(await self._services[request.service](request))
         except Exception as error:
             body = put_text(type(error).__name__) + put_text(str(error))
             await self._deliver(key[0], Kind.ERROR, self._to(key) + body)
