@@ -114,6 +114,7 @@ nemesis: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python -m campaigns.soak --runs 100000
+	$(BIN)/python -m campaigns.adaptive --runs 100000
 
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --hypothesis-profile=random -k hypothesis
