@@ -96,6 +96,7 @@ class _Process:
             give_up_after=None,
             store=store,
             incarnation=1000 * self.port,
+            reports_handled=run.explicit,
         )
         if store is not None:
             self.recall()
@@ -124,7 +125,7 @@ class _Process:
         self.untold = deque(seen)
         self.tell(survived)
         self.run.seen["redelivered"] += sum(
-            (str(m.source), m.mid) in self.delivered for m in gate.inbox.unhandled
+            (str(m.source), m.mid) in self.delivered for m in gate.inbox.ready
         )
 
     def crash(self) -> None:
@@ -186,18 +187,38 @@ class _Process:
 
     async def read(self) -> None:
         run = self.run
+        in_hand: list[Message] = []
         with suppress(NodeError, StoreError):
             while True:
-                message = await self.node.receive()
+                if run.explicit and (len(in_hand) > 3 or run.random.random() < 0.3):
+                    await self.finish(in_hand)
+                try:
+                    message = await self.node.receive(timeout=0.3)
+                except TimeoutError:
+                    await self.finish(in_hand)
+                    continue
                 self.took(message)
+                if run.explicit:
+                    in_hand.append(message)
                 if run.random.random() < 0.2:
                     await asyncio.sleep(run.random.random() * 0.01)
                 if run.random.random() < 0.3 and self.left_to_send > 0:
                     await self.send(wait=False)
-                if self.disk is not None and run.random.random() < 0.5:
+                if self.disk is not None and not run.explicit and run.random.random() < 0.5:
                     await self.node.done()
                     self.handled.add((str(message.source), message.mid))
                     run.seen["handled"] += 1
+
+    async def finish(self, in_hand: list[Message]) -> None:
+        """Handle messages that were taken, in any order."""
+        self.run.random.shuffle(in_hand)
+        while in_hand:
+            message = in_hand.pop()
+            message.done()
+            if self.disk is not None and self.run.random.random() < 0.5:
+                await self.node.done()
+                self.handled.add((str(message.source), message.mid))
+                self.run.seen["handled"] += 1
 
     def took(self, message: Message) -> None:
         key = str(message.source), message.mid
@@ -232,7 +253,7 @@ class CrashRun:
         durable: The names of the processes that have a store, among `a`, `b` and `c`.
         loss: How many of the datagrams are lost.
         messages: How many messages each process sends.
-        snapshots: Whether to write a snapshot every few records.
+        explicit: Whether applications say which messages they have handled.
     """
 
     def __init__(
@@ -247,6 +268,7 @@ class CrashRun:
         loss: float = 0.0,
         messages: int = 8,
         pause: float = 0.01,
+        explicit: bool = False,
     ) -> None:
         self.random = Random(seed)
         self.crashes = crashes
@@ -255,6 +277,7 @@ class CrashRun:
         self.loss = loss
         self.messages = messages
         self.pause = pause
+        self.explicit = explicit
         self.oracle = Oracle()
         self.faults: list[str] = []
         self.seen: Counter[str] = Counter()

@@ -25,7 +25,7 @@ from zlib import crc32
 
 from campaigns.crash_world import Outcome, crash_run, random_crashes
 from causewire.node import gate
-from causewire.transport import frames, heads, journal, memory, outbound
+from causewire.transport import frames, heads, inbox, journal, memory, outbound
 
 KEY = bytes(range(32))
 
@@ -43,6 +43,7 @@ def one(seed: int) -> tuple[dict[str, Any], Outcome]:
         "loss": random.choice((0.0, 0.0, 0.1, 0.3)),
         "messages": random.choice((6, 12)),
         "pause": random.choice((0.002, 0.02)),
+        "explicit": random.random() < 0.4,
     }
     often = random.choice((200, 2000, 1 << 23))
     with patch.object(journal, "SNAPSHOT_AFTER", often):
@@ -86,9 +87,9 @@ def acks_before_commit() -> Iterator[None]:
 @contextmanager
 def delivered_before_commit() -> Iterator[None]:
     """The application gets messages that are not in the store."""
-    add = journal.Inbox.__iadd__
+    add = inbox.Inbox.__iadd__
 
-    def early(self: journal.Inbox, deliveries: Any) -> journal.Inbox:
+    def early(self: inbox.Inbox, deliveries: Any) -> inbox.Inbox:
         add(self, deliveries)
         self.stored(self.unstored)
         return self
@@ -100,7 +101,7 @@ def delivered_before_commit() -> Iterator[None]:
         return finish(self, future)
 
     with (
-        patch.object(journal.Inbox, "__iadd__", early),
+        patch.object(inbox.Inbox, "__iadd__", early),
         patch.object(gate.Gate, "finish", nothing_left),
     ):
         yield

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from causewire import blocking
-from causewire.core import LocalProtocolError
+from causewire.core import Delivery, LocalProtocolError
 from causewire.node import (
     Closed,
     DeliveryFailed,
@@ -127,6 +127,70 @@ def test_a_reply_and_done_in_one_step() -> None:
                 assert (await a.receive()).payload == b"answer"
                 with pytest.raises(TimeoutError):
                     await a.receive(timeout=1.0)
+
+    run(main)
+
+
+def test_an_application_that_says_what_it_has_handled() -> None:
+    """In any order; the senders learn it when it is stored, and what is left comes again."""
+
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk()
+        more: Any = {"reports_handled": True, "ordered_events": True}
+        async with node(loop, "a", 1, peers={"b": ("127.0.0.1", 2)}) as a:
+            b = await node(loop, "b", 2, disk, **more).start()
+            receipts = [await a.send("b", b"%d" % k) for k in range(4)]
+            assert tuple(await b.receive()) == PeerUp("a")
+            messages = [await b.receive() for _ in range(4)]
+            messages[2].done()
+            await receipts[2].handled()
+            messages[0].done()
+            await b.done()
+            kill(b)
+            b = await node(loop, "b", 2, disk, **more).start()
+            left = [await b.receive() for _ in range(3)]
+            assert [each[-1] for each in left if isinstance(each, Delivery)] == [b"1", b"3"]
+            await receipts[0].handled()  # which a may not have heard before the crash
+            waiting = asyncio.create_task(receipts[3].handled())
+            await asyncio.sleep(1.0)
+            assert not waiting.done()
+            for each in left:
+                if isinstance(each, Delivery):
+                    async with each:
+                        pass
+            await waiting
+            await receipts[1].handled()
+            kill(b)
+            async with node(loop, "b", 2, disk, **more) as b:
+                assert b._gate is not None
+                assert not [m for m in b._gate.inbox.unhandled if isinstance(m, Delivery)]
+                receipt = await a.send("b", b"4")
+                while not isinstance(message := await b.receive(), Delivery):
+                    pass
+                message.done()
+                await receipt.handled()
+
+    run(main)
+
+
+def test_early_handling_survives_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("causewire.transport.journal.SNAPSHOT_AFTER", 10)
+
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk()
+        async with node(loop, "a", 1, peers={"b": ("127.0.0.1", 2)}) as a:
+            b = await node(loop, "b", 2, disk, reports_handled=True).start()
+            for k in range(3):
+                await a.send("b", b"%d" % k)
+            messages = [await b.receive() for _ in range(3)]
+            messages[1].done()
+            await b.done()
+            assert disk.snapshot
+            for _ in range(2):
+                kill(b)
+                b = await node(loop, "b", 2, disk, reports_handled=True).start()
+                assert [(await b.receive()).payload for _ in range(2)] == [b"0", b"2"]
+            await b.close()
 
     run(main)
 

@@ -10,7 +10,8 @@ import pytest
 from causewire.core import LocalProtocolError
 from causewire.protocols import describe
 from causewire.transport import PeerForgotten, PeerRestarted, Transport
-from causewire.transport.journal import Inbox, Journal
+from causewire.transport.inbox import Inbox
+from causewire.transport.journal import Journal
 from causewire.transport.memory import JournalError, Memory
 
 from .pair import PLAIN_AND_SEALED, A, B, Pair, events
@@ -219,7 +220,7 @@ def test_what_cannot_be_remembered() -> None:
 
 
 def test_a_journal_is_a_carrier_that_costs_nothing_else() -> None:
-    journal = Memory("ann", describe("csps")).journal()
+    journal = Memory("ann", describe("csps")).journal(None, False)
     assert isinstance(journal, Journal)
     assert journal.forgets
     assert journal.permits

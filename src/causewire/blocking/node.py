@@ -306,7 +306,8 @@ class Node(Driver):
         """Note that all messages taken so far are handled, and wait until the store has that.
 
         A node with a store delivers a message again, after a crash, unless it was handled. To
-        ask for the next message says the same as this call, without waiting for the store.
+        ask for the next message says the same as this call, without waiting for the store. With
+        `reports_handled`, the application says it of each message, and this call only waits.
 
         Raises:
             NodeError: The node has no store, or is not running.

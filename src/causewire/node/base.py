@@ -138,8 +138,6 @@ class BaseNode(Generic[R]):
         life = 1
         if trace is not None and store is not None:
             raise ValueError("a node with a store cannot write a trace: a crash would tear it")
-        if reports_handled and store is not None:
-            raise ValueError("a node with a store cannot report what is handled yet")
         if trace is not None:
             from .recorder import TraceRecorder, lives_in
 

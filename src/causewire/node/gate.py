@@ -24,7 +24,8 @@ from ..protocols import Protocol, describe
 from ..store import SqliteStore, Store, StoreFailed, StoreRefused
 from ..transport import Address, Transport
 from ..transport.identity import check_name
-from ..transport.journal import Inbox, Journal
+from ..transport.inbox import Inbox
+from ..transport.journal import Journal
 from ..transport.memory import JournalError, Memory
 
 __all__ = ["Datagram", "Gate", "StorePlace"]

@@ -74,6 +74,22 @@ class Unhandled:
         self.report([(low, high)])
         return True
 
+    def restore(self, mids: list[int], last: int) -> None:
+        """Continue after a crash: `mids` of the messages up to `last` are not handled."""
+        self._mids = mids
+        self._first, self._last = (1, last) if last else (0, 0)
+        self.report_all()
+
+    def report_all(self) -> None:
+        """Have everything reported again, as the peer may not have heard it."""
+        low = self._first
+        ranges: list[tuple[int, int]] = []
+        for mid in [*self._mids, self._last + 1]:
+            if 0 < low < mid:
+                ranges.append((low, mid - 1))
+            low = mid + 1
+        self.due = ranges
+
     def report(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Have ranges reported, for the first time or again."""
         for low, high in ranges:

@@ -23,8 +23,8 @@ that were delivered in it. So whatever anybody outside has seen is in the store:
 After a crash the process is in the state that it had at the end of some turn, and everything
 it did later was seen by nobody. To its peers that looks like a silence, with datagrams lost.
 
-**Handled.** The application has handled a message when it says so (`Inbox.done`), or when it
-asks for the next one. What is not handled is delivered again after a crash, in the same order.
+**Handled.** What the application has not handled (`inbox`) is delivered again after a crash, in
+the same order.
 
 **Records.** Each begins with a byte that states its type; docs/durability.md has a table.
 """
@@ -32,9 +32,7 @@ asks for the next one. What is not handled is delivered again after a crash, in 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Collection, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ..core.endpoint import Delivery
@@ -46,11 +44,12 @@ from .carrier import Native
 from .events import Event
 from .frames import put_run
 from .identity import Identity, Peer
+from .inbox import Inbox
 from .names import PeerName
 from .peers import Peers
 from .varint import put, put_text
 
-__all__ = ["Inbox", "Journal", "Record", "facts_of", "pack", "unpack"]
+__all__ = ["Journal", "Record", "facts_of", "pack", "unpack"]
 
 SNAPSHOT_AFTER = 8 << 20
 """A snapshot is due after this many bytes of records, or twice the size of the last one."""
@@ -72,88 +71,7 @@ class Record:
     FLOORS = 11
     IDENTITY = 12
     EVENT = 13
-
-
-class Inbox(deque[Any]):
-    """Delivered messages, and events among them, that are not in the store yet.
-
-    The transport appends to it. The driver moves what has been stored to `ready`, where the
-    application takes it. Its length, by which the transport tells how much room is left, is
-    the number of messages that have not been handled.
-    """
-
-    def __init__(self, unhandled: Iterable[Any] = (), handled: int = 0) -> None:
-        super().__init__()
-        self.journal: Journal | None = None
-        self.unhandled: deque[Any] = deque(unhandled)
-        """Everything that is not handled, oldest first, wherever it is."""
-        self.handled = handled
-        """How many have been handled since the first start."""
-        self.ready = _Ready(self, self.unhandled)
-        """What the application may take."""
-        self._in_hand = 0
-        """How many the application has taken and not handled."""
-        self.guard: AbstractContextManager[Any] = nullcontext()
-        """Protects these counts; a driver puts a lock here if threads take messages."""
-
-    def __len__(self) -> int:
-        return len(self.unhandled)
-
-    def __bool__(self) -> bool:
-        return bool(self.unhandled)
-
-    def __iadd__(self, deliveries: Iterable[Any]) -> Inbox:
-        self.unhandled += deliveries
-        self.extend(deliveries)
-        return self
-
-    def append(self, event: Any) -> None:
-        """Put in an event, which is not among what the protocol delivers."""
-        if self.journal is not None:
-            self.journal.event(event)
-        self.unhandled.append(event)
-        super().append(event)
-
-    @property
-    def unstored(self) -> int:
-        """How many are not in the store."""
-        return super().__len__()
-
-    def stored(self, count: int) -> None:
-        """Let the application take the oldest `count`, as they are in the store now."""
-        popleft = super().popleft
-        self.ready.extend([popleft() for _ in range(count)])
-
-    def taken(self) -> None:
-        """Note that the application has taken one; those before it are handled."""
-        self._done()
-        self._in_hand = 1
-
-    def done(self) -> None:
-        """Note that the application has handled all that it has taken."""
-        with self.guard:
-            self._done()
-
-    def _done(self) -> None:
-        popleft = self.unhandled.popleft
-        for _ in range(self._in_hand):
-            popleft()
-        self.handled += self._in_hand
-        self._in_hand = 0
-
-
-class _Ready(deque[Any]):
-    """Messages that are in the store; who takes one has handled those before."""
-
-    def __init__(self, inbox: Inbox, items: Iterable[Any]) -> None:
-        super().__init__(items)
-        self._inbox = inbox
-
-    def popleft(self) -> Any:
-        with self._inbox.guard:
-            item = super().popleft()
-            self._inbox.taken()
-        return item
+    HANDLED_EARLY = 14
 
 
 class Journal(Native):
@@ -262,6 +180,10 @@ class Journal(Native):
         text = json.dumps(_plain(event)).encode()
         self._add(b"\x0d", put(len(text)), text)
 
+    def handled_early(self, position: int) -> None:
+        """Record that a message was handled before an earlier one."""
+        self._add(b"\x0e", put(position))
+
     # -- what the driver takes ------------------------------------------------
 
     @property
@@ -332,7 +254,9 @@ class Journal(Native):
         payloads = list(saved.payloads)
         pending: list[list[Any]] = []
         for item in self.inbox.unhandled:
-            if isinstance(item, Delivery):
+            if item is None:
+                pending.append([])
+            elif isinstance(item, Delivery):
                 source = item.source
                 born = source.incarnation if isinstance(source, PeerName) else 0
                 pending.append(["", str(source), born, item.mid, len(payloads)])

@@ -25,8 +25,10 @@ from .arrivals import Arrivals
 from .config import TransportConfig
 from .events import Address
 from .frames import read_run
+from .handling import ReportedDelivery, Unhandled
 from .identity import Peer
-from .journal import Inbox, Journal, Record, unpack
+from .inbox import Inbox
+from .journal import Journal, Record, unpack
 from .ledger import Ledger
 from .names import PeerName
 from .peers import Peers
@@ -104,7 +106,11 @@ class Memory:
         self.handled = self._dropped = state["handled"]
         for name, facts in state["peers"].items():
             self._peer(name, facts)
-        for first, *rest in state["pending"]:
+        for entry in state["pending"]:
+            if not entry:
+                self.pending.append(None)
+                continue
+            first, *rest = entry
             if first:
                 self.pending.append(_event(first, rest))
             else:
@@ -152,6 +158,7 @@ class Memory:
             Record.FLOORS: self._note_floors,
             Record.IDENTITY: self._identify,
             Record.EVENT: self._note_event,
+            Record.HANDLED_EARLY: self._handle_early,
         }
 
     def _sends(self, data: bytes, at: int) -> int:
@@ -208,6 +215,11 @@ class Memory:
         self.handled, at = get(data, at)
         return at
 
+    def _handle_early(self, data: bytes, at: int) -> int:
+        position, at = get(data, at)
+        self.pending[position - self._dropped] = None
+        return at
+
     def _note_peer(self, data: bytes, at: int) -> int:
         text, at = get_bytes(data, at, len(data))
         name, facts = json.loads(text)
@@ -232,14 +244,15 @@ class Memory:
 
     # -- giving it to a transport ---------------------------------------------
 
-    def journal(self, messages: deque[Delivery] | None = None) -> Journal:
+    def journal(self, messages: deque[Delivery] | None, explicit: bool) -> Journal:
         """Return a journal that continues the record.
 
         Args:
             messages: The inbox of a former life of this process, if it is to be used.
+            explicit: Whether the application says what it has handled.
         """
         if not isinstance(messages, Inbox):
-            messages = Inbox(self.pending, self.handled)
+            messages = Inbox(self.pending, self.handled, explicit)
         return Journal(self.endpoint, messages)
 
     @property
@@ -273,7 +286,34 @@ class Memory:
                 self._restore_session(session, ledger)
                 if incarnation:
                     peers.known_elsewhere()
+        if arrivals.report is not None:
+            self._restore_reports(peers, arrivals, config)
         arrivals.restored()
+
+    def _restore_reports(self, peers: Peers, arrivals: Arrivals, config: TransportConfig) -> None:
+        """Let the application say of messages from before the crash that they are handled."""
+        inbox, report = arrivals.messages, arrivals.report
+        assert isinstance(inbox, Inbox)
+        assert report is not None
+        sessions = {(s.name, s.incarnation): s for s in peers.live.values()}
+        for k, item in enumerate(inbox.unhandled):
+            if isinstance(item, Delivery) and item.source != self.name:
+                name = str(item.source)
+                born = item.source.incarnation if isinstance(item.source, PeerName) else 0
+                session = sessions.get((name, born))
+                if session is None:  # that incarnation is gone
+                    session = Session(name, name, ("", 0), _no_send, config)
+                    session.incarnation = born
+                    session.end()
+                    sessions[name, born] = session
+                message = ReportedDelivery(*item)
+                message.report, message.session = report, session
+                inbox.unhandled[k] = message
+        inbox.restart()
+        for session in peers.live.values():
+            mids = [m.mid for m in inbox.unhandled if getattr(m, "session", None) is session]
+            session.unhandled = Unhandled()
+            session.unhandled.restore(mids, session.delivered)
 
     def _restore_session(self, session: Session, ledger: Ledger) -> None:
         now = standing(self.endpoint, session.alias)

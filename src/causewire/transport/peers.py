@@ -223,7 +223,8 @@ class Peers:
         session.obituaries = {n: self._word(n) for n in self.floors if n != peer.name}
         peer.greet_at = None
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
-        session.unhandled = Unhandled() if self._me.reports else None
+        if self._me.reports and session.unhandled is None:
+            session.unhandled = Unhandled()
         session.bye_due = self.closing
         self.active[session] = None
         self._emit(PeerUp(PeerName(peer.name, born)))

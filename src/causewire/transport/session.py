@@ -229,6 +229,8 @@ class Session:
         self.ack_due, self.ack_by = False, None
         self.control_due = True
         self.obituaries_due = bool(self.obituaries)
+        if self.unhandled is not None:
+            self.unhandled.report_all()
 
     @property
     def tags(self) -> list[bytes]:

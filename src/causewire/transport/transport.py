@@ -128,7 +128,7 @@ class Transport(Generic[A]):
         self.stats = Stats()
         self._events: deque[Event] = deque()
         self._ordered = ordered_events
-        self.journal = None if memory is None else memory.journal(messages)
+        self.journal = None if memory is None else memory.journal(messages, report is not None)
         """Records what happens, for a driver with a store."""
         messages = messages if self.journal is None else self.journal.inbox
         emit = self._events.append if not ordered_events and memory is None else self._emit
@@ -240,6 +240,8 @@ class Transport(Generic[A]):
         unhandled = session.unhandled
         if unhandled is not None and not session.over and unhandled.done(mid):
             self._peers.active[session] = None
+        if self.journal is not None:
+            self.journal.inbox.done_with(session.name, session.incarnation, mid)
 
     @property
     def unheard(self) -> list[str]:

@@ -1,0 +1,170 @@
+"""Delivered messages of a process with a store, until its application has handled them.
+
+    transport -> Inbox -> (stored) -> ready -> application -> (handled) -> gone
+
+There are two ways to find out what is handled:
+
+    by asking       who asks for the next message has handled those before it
+    by saying       the application says it of each message (`Delivery.done`), in any order;
+                    what it has not said it of is delivered again after a crash
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from ..core.endpoint import Delivery
+from .handling import ReportedDelivery
+from .names import message_id
+
+if TYPE_CHECKING:
+    from .journal import Journal
+
+__all__ = ["Inbox"]
+
+
+class Inbox(deque[Any]):
+    """Delivered messages, and events among them, that are not in the store yet.
+
+    The transport appends to it. The driver moves what has been stored to `ready`, where the
+    application takes it. Its length, by which the transport tells how much room is left, is
+    the number of messages that have not been handled.
+
+    Args:
+        unhandled: What an earlier run of the process had delivered and not handled; None
+            stands for a message that was handled although an earlier one was not.
+        handled: How many messages before these were handled.
+        explicit: Whether the application says what it has handled.
+    """
+
+    def __init__(
+        self, unhandled: Iterable[Any] = (), handled: int = 0, explicit: bool = False
+    ) -> None:
+        super().__init__()
+        self.journal: Journal | None = None
+        self.unhandled: deque[Any] = deque(unhandled)
+        """Everything that is not handled, oldest first, wherever it is; None as above."""
+        self.handled = handled
+        """How many have been handled since the first start, without a gap."""
+        self.explicit = explicit
+        self.guard: AbstractContextManager[Any] = nullcontext()
+        """Protects what follows; a driver puts a lock here if threads take messages."""
+        self.ready = _Ready(self)
+        """What the application may take."""
+        self._in_hand = 0
+        """How many the application has taken and not handled, if it does not say so."""
+        self._positions: dict[Any, int] = {}
+        """Where the messages are, counted from the first start, if the application says so."""
+        self.restart()
+
+    def restart(self) -> None:
+        """Let the application take everything that is not handled."""
+        self.ready.clear()
+        self.ready.extend([item for item in self.unhandled if item is not None])
+        self._positions.clear()
+        self._count(self.handled, self.unhandled)
+
+    def _count(self, first: int, items: Iterable[Any]) -> None:
+        if self.explicit:
+            for position, item in enumerate(items, first):
+                if item is None:
+                    continue
+                self._positions[_key(item)] = position
+
+    def __len__(self) -> int:
+        return len(self.unhandled)
+
+    def __bool__(self) -> bool:
+        return bool(self.unhandled)
+
+    def __iadd__(self, deliveries: Iterable[Any]) -> Inbox:
+        with self.guard:
+            self._count(self.handled + len(self.unhandled), deliveries)
+            self.unhandled += deliveries
+        self.extend(deliveries)
+        return self
+
+    def append(self, event: Any) -> None:
+        """Put in an event, which is not among what the protocol delivers."""
+        if self.journal is not None:
+            self.journal.event(event)
+        with self.guard:
+            self._count(self.handled + len(self.unhandled), [event])
+            self.unhandled.append(event)
+        super().append(event)
+
+    @property
+    def unstored(self) -> int:
+        """How many are not in the store."""
+        return super().__len__()
+
+    def stored(self, count: int) -> None:
+        """Let the application take the oldest `count`, as they are in the store now."""
+        popleft = super().popleft
+        self.ready.extend([popleft() for _ in range(count)])
+
+    # -- what is handled --------------------------------------------------------
+
+    def taken(self, item: Any) -> None:
+        """Note that the application has taken one; the caller has the guard."""
+        if not self.explicit:
+            self._all_done()
+            self._in_hand = 1
+        elif not isinstance(item, ReportedDelivery):
+            self._done(item)  # an event, or a message of this process to itself
+
+    def done(self) -> None:
+        """Note that all that was taken is handled, unless the application says so itself."""
+        with self.guard:
+            self._all_done()
+
+    def _all_done(self) -> None:
+        popleft = self.unhandled.popleft
+        for _ in range(self._in_hand):
+            popleft()
+        self.handled += self._in_hand
+        self._in_hand = 0
+
+    def done_with(self, source: str, incarnation: int, mid: int) -> None:
+        """Note that the application says that it has handled a message."""
+        if self.explicit:
+            with self.guard:
+                self._done_at(self._positions.pop((source, incarnation, mid), -1))
+
+    def _done(self, item: Any) -> None:
+        self._done_at(self._positions.pop(_key(item), -1))
+
+    def _done_at(self, position: int) -> None:
+        unhandled = self.unhandled
+        if position > self.handled:
+            unhandled[position - self.handled] = None
+            if self.journal is not None:
+                self.journal.handled_early(position)
+        elif position == self.handled:
+            unhandled.popleft()
+            self.handled += 1
+            while unhandled and unhandled[0] is None:
+                unhandled.popleft()
+                self.handled += 1
+
+
+def _key(item: Any) -> Any:
+    """Return what identifies a message, or an event, as long as it is not handled."""
+    return message_id(item) if isinstance(item, Delivery) else id(item)
+
+
+class _Ready(deque[Any]):
+    """Messages that are in the store; the inbox learns when one is taken."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        super().__init__()
+        self._inbox = inbox
+
+    def popleft(self) -> Any:
+        with self._inbox.guard:
+            item = super().popleft()
+            self._inbox.taken(item)
+        return item
