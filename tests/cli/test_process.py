@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -101,11 +102,17 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def _on_a_terminal(command: str, directory: Path) -> tuple[int, str]:
+def _on_a_terminal(
+    command: str, directory: Path, start: Sequence[str] = CAUSEWIRE, **environment: str
+) -> tuple[int, str]:
     """Run a command whose standard output and error are a terminal; returns what it shows."""
     ours, its = pty.openpty()
     with subprocess.Popen(
-        [*CAUSEWIRE, *command.split()], cwd=directory, stdout=its, stderr=its
+        [*start, *command.split()],
+        cwd=directory,
+        stdout=its,
+        stderr=its,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **environment},
     ) as process:
         os.close(its)
         shown = b""
@@ -118,13 +125,27 @@ def _on_a_terminal(command: str, directory: Path) -> tuple[int, str]:
     return process.returncode, shown.decode().replace("\r\n", "\n")
 
 
+LONG = "simulate --messages 60000 --processes 50 --trace run.jsonl"
+PLAIN = "import sys; sys.modules['rich'] = None; from causewire.cli import main; sys.exit(main())"
+
+
 @pytest.mark.slow
-def test_progress_on_a_terminal_is_wiped_in_the_end(tmp_path: Path) -> None:
-    command = "simulate --messages 60000 --processes 50 --trace run.jsonl"
-    status, shown = _on_a_terminal(command, tmp_path)
+def test_progress_without_rich_is_a_line_that_is_erased(tmp_path: Path) -> None:
+    status, shown = _on_a_terminal(LONG, tmp_path, [sys.executable, "-c", PLAIN])
     assert status == 0
     assert re.search(r"\r\x1b\[Ksimulating: [0-9,]+ of 60,000 messages sent  [0-9]+ %", shown)
     *_, last = shown.rpartition("\r\x1b[K")
+    assert last.startswith("csps, uniform: 60,000 messages")
+
+
+@pytest.mark.slow
+def test_progress_is_a_bar_without_colour_if_that_is_wanted(tmp_path: Path) -> None:
+    pytest.importorskip("rich")
+    status, shown = _on_a_terminal(LONG, tmp_path, NO_COLOR="1")
+    assert status == 0
+    assert re.search("simulating .*[0-9,]+ of 60,000 messages sent .*left:", shown)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9](;[0-9;]*)?m", shown), "no colour"
+    *_, last = shown.rpartition("\x1b[2K")
     assert last.startswith("csps, uniform: 60,000 messages")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..explore.endpoints import states_of
 from ..report import draw
 from ..trace import TraceError, write_trace
 from ..verify import Counterexample
 from ..verify.regression import regression_test, repeatable
 from ..verify.setup import Setup
+from ..verify.states import states_path
 from .errors import CommandError
 from .output import write_file
 
@@ -49,7 +49,7 @@ def keep(args: argparse.Namespace, found: Counterexample) -> None:
     if args.trace is not None:
         try:
             write_trace(args.trace, found.events())
-            write_file(str(states_of(args.trace)), _states(found))
+            write_file(str(states_path(args.trace)), _states(found))
         except TraceError as error:
             raise CommandError(str(error)) from None
     if args.draw is not None:

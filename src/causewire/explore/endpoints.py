@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 from ..report.names import visible
+from ..verify.states import states_path
 from .run import RunData
 
-__all__ = ["EndpointStates", "states_of"]
+__all__ = ["EndpointStates"]
 
 _STEP_NS = 1000
 _MOST = 50_000_000
 """Bytes of a file that is read."""
-
-
-def states_of(trace: str | os.PathLike[str]) -> Path:
-    """Return where the states that belong to a trace are."""
-    return Path(trace).with_suffix(".states.json")
 
 
 class EndpointStates:
@@ -35,7 +30,7 @@ class EndpointStates:
     @classmethod
     def read(cls, trace: str | os.PathLike[str]) -> EndpointStates | None:
         """Return the states that belong to a trace; None if there are none, or no proper ones."""
-        path = states_of(trace)
+        path = states_path(trace)
         try:
             if path.stat().st_size > _MOST:
                 return None

@@ -6,19 +6,26 @@ the protocol has for them, without the underscore; empty ones are left out.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ..core.endpoint import Endpoint, Packet
 
-__all__ = ["endpoint_state"]
+__all__ = ["endpoint_state", "states_path"]
 
 _DEEP = 4
 """Objects within objects that are shown."""
 _LONG = 300
 """Characters of one field that are shown."""
 _SKIPPED = frozenset({"me", "on_delivery", "on_release"})
+
+
+def states_path(trace: str | os.PathLike[str]) -> Path:
+    """Return where the states that belong to the trace of a counterexample are."""
+    return Path(trace).with_suffix(".states.json")
 
 
 def endpoint_state(endpoint: Endpoint) -> dict[str, str]:
