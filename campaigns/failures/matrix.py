@@ -46,7 +46,7 @@ SHAPES = {"hub": 21, "group": 5, "pipeline": 5, "uniform": 10}
 """Each shape of system, with its number of processes."""
 FAULTS = ("frozen", "killed", "restarted", "left", "partitioned", "deaf")
 PROTOCOLS = ("csps", "sps", "adaptive")
-FORGETFUL = ("csps", "sps")
+FORGETFUL = ("csps", "sps", "adaptive")
 """Protocols with which a node gives silent peers up. The others have to bear with them."""
 RECOVERED = 0.9
 """The share of the traffic before the fault at which the living are themselves again."""

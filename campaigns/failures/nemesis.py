@@ -11,7 +11,8 @@ alternate between the protocols. At the end of a round all faults end, and then
     order       of two messages that a process delivered, the cause came first
     duplicates  no process delivered a message twice
     lost        what a process that lived to the end was sent by another one that did so,
-                in the same lives, was delivered, or its receipt says that it failed
+                in the same lives, was delivered; or its receipt says that it failed, and
+                one of the two reported that the other was given up
     stuck       everybody came to rest within a minute
 
 The log says what was done, with the seed that repeats the choices (not their timing).
@@ -36,7 +37,7 @@ from causewire.testing.cluster import Cluster
 from causewire.trace import DELIVER, SEND, Event, open_trace
 
 WORKER = Path(__file__).with_name("talker.py")
-PROTOCOLS = ("csps", "sps")
+PROTOCOLS = ("csps", "sps", "adaptive")
 GIVE_UP = 4.0
 """Seconds after which a silent peer is forgotten."""
 SETTLE = 60.0
@@ -236,7 +237,8 @@ async def round_of(
             answers = [await cluster.ask(name, "failed") for name in names]
             await cluster.stop()
         failed = {tuple(entry) for answer in answers for entry in answer["failed"]}
-        verdict = judge(events_in(folder), living, failed)
+        parted = {tuple(entry) for answer in answers for entry in answer["parted"]}
+        verdict = judge(events_in(folder), living, failed, parted)
         problems += verdict.problems
         nemesis.note(f"{verdict.sends} sends, {verdict.deliveries} deliveries")
         for problem in problems[:20]:
@@ -261,7 +263,10 @@ def events_in(folder: Path) -> Iterator[Event]:
 
 
 def judge(
-    events: Iterable[Event], living: dict[str, str], failed: Set[tuple[str, int, str]]
+    events: Iterable[Event],
+    living: dict[str, str],
+    failed: Set[tuple[str, int, str]],
+    parted: Set[tuple[str, str]],
 ) -> Verdict:
     """Judge a round from the definition of happened-before.
 
@@ -270,6 +275,8 @@ def judge(
         living: The label of the last life of each process.
         failed: Messages whose receipts say that they failed: the label of the sender's
             life, the number, and the name of the receiver.
+        parted: Processes, by the label of their life, and the names of peers that they
+            reported as given up.
     """
     number: dict[tuple[str, int], int] = {}
     past: dict[str, int] = defaultdict(int)
@@ -315,15 +322,17 @@ def judge(
                 )
             seen_pasts |= pasts[index]
     for index, event in enumerate(sent):
-        if event.process in alive:
-            missing = [
-                to
-                for to in event.peers or ()
-                if to in alive
-                and index not in got[to]
-                and (event.process, event.mid, to.partition("/")[0]) not in failed
-            ]
-            problems += [f"lost: {event.process}:{event.mid} to {to}" for to in missing]
+        if event.process not in alive:
+            continue
+        for to in event.peers or ():
+            if to not in alive or index in got[to]:
+                continue
+            name, source = to.partition("/")[0], event.process.partition("/")[0]
+            told = (event.process, event.mid, name) in failed
+            if not told:
+                problems.append(f"lost: {event.process}:{event.mid} to {to}")
+            elif (event.process, name) not in parted and (to, source) not in parted:
+                problems.append(f"failed without a reason: {event.process}:{event.mid} to {to}")
     return Verdict(len(sent), deliveries, problems)
 
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from causewire.core.errors import CausewireError
-from causewire.node import Receipt
+from causewire.node import PeerForgotten, Receipt
 from causewire.testing.puppet import Puppet
 
 
@@ -27,6 +27,14 @@ class Talker(Puppet):
         self.receipts: list[tuple[str, Receipt]] = []
         """What was accepted, with the label of the incarnation that accepted it."""
 
+        self.parted: set[tuple[str, str]] = set()
+        """Peers that this process knows to be given up, with its own label at that time."""
+
+    async def watch(self) -> None:
+        async for event in self.node.events():
+            if isinstance(event, PeerForgotten):
+                self.parted.add((self.node.label, event.name))
+
     async def obey(self, command: str, words: Sequence[str]) -> None:
         if command == "go":
             self.talking = asyncio.create_task(self.talk())
@@ -42,9 +50,8 @@ class Talker(Puppet):
             self.forgetting.add(task)
             task.add_done_callback(self.forgetting.discard)
         elif command == "failed":
-            self.say(
-                failed=[(label, r.mid, name) for label, r in self.receipts for name in r.failed]
-            )
+            failed = [(label, r.mid, name) for label, r in self.receipts for name in r.failed]
+            self.say(failed=failed, parted=sorted(self.parted))
         elif command == "state":
             blocked = [str(reason) for reason in self.node.blocked()]
             self.say(

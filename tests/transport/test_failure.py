@@ -284,3 +284,22 @@ def test_an_absurd_obituary_is_not_believed() -> None:
     assert target.bob.stats.dropped["implausible_obituary"] == 1
     target.hit(put_obituary("carol", 77 << 20))
     assert target.bob._peers.floors["carol"] == 77 << 20
+
+
+def test_a_peer_that_only_greeted_is_looked_for_and_given_up() -> None:
+    """It greeted under a number that is given up, so there is no session; nobody added it."""
+    pair = Pair(give_up_after=5.0)
+    pair.ann._peers.floors["bob"] = 3000
+    pair.bob.add_peer("ann", A, pair.now)
+    pair.bob.timer_fired(pair.now)
+    pair.give(pair.ann, *pair.out(pair.bob))
+    assert not pair.ann._peers.known["bob"].wanted
+    pair.out(pair.ann)  # says that bob is superseded
+    receipt = pair.ann.send("bob", b"lost")
+    assert receipt is not None
+    greetings = []
+    for _ in range(24):
+        greetings += pair.out(pair.ann)
+        pair.later(0.25)
+    assert len(greetings) > 3
+    assert receipt.failed == ("bob",)

@@ -22,6 +22,8 @@ from causewire.transport import (
 )
 from causewire.transport.session import Session
 
+from .wire_mistakes import MISTAKES, found
+
 pytestmark = pytest.mark.slow
 
 KEY = b"a cluster key of 32 random bytes"
@@ -185,8 +187,15 @@ def test_what_the_failing_runs_are_made_of() -> None:
     seen: set[type] = set()
     for seed in range(FAILING["csps"]):
         faults, workload, config = seeded(seed)
-        wire = Wire(seed, faults=failing(seed, faults), workload=workload, config=config)
+        faults, workload = failing(seed, faults, workload)
+        wire = Wire(seed, faults=faults, workload=workload, config=config)
         wire.play()
         for host in wire.hosts.values():
             seen |= set(map(type, host.events))
     assert seen >= {NameInUse, NodeRenumbered, PeerForgotten, PeerLeft, PeerRestarted}
+
+
+@pytest.mark.parametrize("name", list(MISTAKES)[::2])
+def test_the_judge_finds_mistakes_in_the_handling_of_failures(name: str) -> None:
+    """`python -m tests.transport.wire_mistakes` counts how often."""
+    assert next(found(name, range(1500)), None) is not None

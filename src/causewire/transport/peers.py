@@ -183,6 +183,7 @@ class Peers:
             if self._carrier.lists:
                 session.inbound = Inbound(self._config.message + LONGEST)
             peer.session = self.live[name] = self.by_alias[alias] = session
+            self.active[session] = None  # so that the peer is looked for
         return session
 
     def establish(

@@ -61,6 +61,10 @@ class Upkeep:
         A timer that fires too early does no harm: it is armed again. So if it is to fire
         before anything can become due that begins now, it is left as it is.
         """
+        session = peer.session
+        if session is not None and not session.established and peer.greet_at is None:
+            # It became known by its own greeting, and is looked for now that it has messages.
+            self._peers.greet_soon(peer, now)
         armed = peer.armed
         if armed is not None and armed <= now + self._soonest:
             session = peer.session

@@ -6,6 +6,9 @@ It complains if a process gets
     a message twice                                 a duplicate
     not at all what it should have got              a loss
 
+and if a receipt is positive and the message was never delivered, or failed although both
+processes lived to the end and neither gave the other up;
+
 where all that counts is between processes that stay up, as nobody can promise
 anything about the others; and if anything is left in a buffer at the end.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from ...transport import Session
+from ...transport import PeerForgotten, Session
 from .host import Host
 
 __all__ = ["Judge", "JudgedMessage", "Verdict"]
@@ -70,6 +73,8 @@ class Judge:
     def __init__(self, seed: int) -> None:
         self.verdict = Verdict(seed)
         self._messages: list[JudgedMessage] = []
+        self.incarnations: dict[tuple[str, int], Host] = {}
+        """Every process there ever was, by its name and incarnation."""
 
     def announce(self, host: Host) -> JudgedMessage:
         """A host is about to send: what the message is to be called."""
@@ -105,10 +110,9 @@ class Judge:
         verdict = self.verdict
         verdict.seconds = now
         hosts = [host for host in hosts if not host.gone]
-        lives = {(host.name, host.transport.me.incarnation): host.life for host in hosts}
+        current = {host.life: host for host in hosts}
         for message in self._messages:
-            if message.life in lives.values():
-                self._account(message, lives)
+            self._account(message, current)
         for host in hosts:
             transport = host.transport
             verdict.dropped += sum(transport.stats.dropped.values())
@@ -119,14 +123,40 @@ class Judge:
                 verdict.complaints.append(f"{host.name} still has messages that arrived")
         return verdict
 
-    def _account(self, message: JudgedMessage, lives: dict[tuple[str, int], int]) -> None:
-        """Has everybody got it who is still who it was?"""
+    def _account(self, message: JudgedMessage, current: dict[int, Host]) -> None:
+        """Has everybody got it who is still who it was, and is every receipt true?"""
         complaints = self.verdict.complaints
+        sender = current.get(message.life)
         for session in message.sessions:
-            life = lives.get((session.name, session.incarnation))
-            if session.over or life is None:
+            host = self.incarnations.get((session.name, session.incarnation))
+            if host is None:
+                continue  # it was never reached
+            arrived = host.life in message.arrived or message.number in _queued(host)
+            same = host.transport.me.incarnation == session.incarnation  # it may be renumbered
+            receiver = current.get(host.life) if same else None
+            if message.mid <= session.confirmed and not arrived:
+                complaints.append(f"a receipt for message {message.number}, but no delivery")
+            elif sender is None or receiver is None:
                 continue
-            if life not in message.arrived:
+            elif not session.over and not arrived:
                 complaints.append(f"{session.name} never gets message {message.number}")
-            elif message.mid > session.confirmed:
+            elif not session.over and message.mid > session.confirmed:
                 complaints.append(f"no receipt for message {message.number}")
+            elif not arrived and not _parted(sender, receiver):
+                complaints.append(
+                    f"message {message.number} to {session.name} failed, and nobody gave up"
+                )
+
+
+def _queued(host: Host) -> set[int]:
+    """Return the messages that a process has delivered and its application has not taken."""
+    return {int(message.payload.partition(b":")[0]) for message in host.transport.messages}
+
+
+def _parted(one: Host, other: Host) -> bool:
+    """Return whether one of two processes knows that it gave the other up, or was."""
+    for host, peer in ((one, other), (other, one)):
+        gone = [event for event in host.events if isinstance(event, PeerForgotten)]
+        if host.transport.me.superseded or any(event.name == peer.name for event in gone):
+            return True
+    return False

@@ -47,13 +47,20 @@ def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
     return faults, workload, config
 
 
-def failing(seed: int, faults: Faults) -> Faults:
-    """More faults that depend on the seed alone: processes that fail, leave and collide."""
+def failing(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, WireWorkload]:
+    """More faults that depend on the seed alone: processes that fail, leave and collide.
+
+    The applications answer much of what they get, often to several, so that many messages
+    depend on those of the process that fails.
+    """
     random = Random(f"failures {seed}")
     leaves = random.choice((0, 0, 1))
-    return replace(
+    faults = replace(
         faults,
         dead_links=random.choice((0, 1, 2)),
+        slow_links=random.choice((0, 1, 2, 3)),
+        betrayals=random.choice((0, 1, 2)),
+        orphans=random.choice((0, 1, 3)),
         forgets=random.choice((0, 1, 2, 4)),
         leaves=leaves,
         clocks_set_back=random.choice((0, 0, 1)),
@@ -62,6 +69,14 @@ def failing(seed: int, faults: Faults) -> Faults:
         give_up_after=random.choice((2.0, 5.0) if leaves else (None, 2.0, 5.0)),
         lasting=random.choice((0.5, 8.0)),
     )
+    workload = replace(
+        workload,
+        processes=random.choice((2, 3, 3, 4, 5)),
+        messages=random.choice((6, 12, 20)),
+        replies=random.choice((0.3, 0.7, 0.9)),
+        pace=random.choice((0.005, 0.02, 0.05)),
+    )
+    return faults, workload
 
 
 def play(
@@ -70,7 +85,7 @@ def play(
     """One run that the seed decides, as far as the protocol can do what it asks for."""
     faults, workload, config = seeded(seed)
     if failures:
-        faults = failing(seed, faults)
+        faults, workload = failing(seed, faults, workload)
     able = describe(protocol)
     if not able.unicast:
         workload = replace(workload, broadcast=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ...sim import Fault, Heal, Partition, SimulatedNetwork, Uniform
+from ...sim import Fault, Heal, Partition, SimulatedNetwork, Slow, Uniform
 
 __all__ = ["Faults", "WireWorkload", "nanoseconds"]
 
@@ -33,6 +33,13 @@ class Faults:
     """How long a partition or a pause lasts, at the most."""
     dead_links: int = 0
     """How many times two processes cannot reach each other, while all others can."""
+    slow_links: int = 0
+    """How many times datagrams from one process to another take much longer for a while."""
+    betrayals: int = 0
+    """How often a process that owes others a message is restarted, or given up by one of them."""
+    orphans: int = 0
+    """How often a process dies, or is given up, while a message of it is under way to one
+    process, and another one reacts to a later message of it."""
     forgets: int = 0
     """How often a process gives up another one, dead or alive."""
     leaves: int = 0
@@ -68,6 +75,15 @@ class Faults:
             one, other = random.sample(names, 2)
             faults.append(Partition(at=begin, name=f"link {k}", sides=((one,), (other,))))
             faults.append(Heal(at=end, name=f"link {k}"))
+        for k in range(self.slow_links):
+            begin = nanoseconds(random.uniform(0, span))
+            end = begin + nanoseconds(random.uniform(0, self.lasting))
+            one, other = random.sample(names, 2)
+            factor = random.choice((10.0, 100.0, 300.0))
+            faults.append(
+                Slow(at=begin, name=f"slow {k}", links=((one, other),), oneway=True, factor=factor)
+            )
+            faults.append(Heal(at=end, name=f"slow {k}"))
         return faults
 
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ...protocols import Protocol
-from ...sim import Fault
+from ...sim import Fault, Heal, Slow
 from ...sim.faults import Timeline
 from ...sim.links import Links
 from ...sim.scheduler import ARRIVAL, FAULT, Scheduler
@@ -23,12 +23,14 @@ from ...transport import (
     Delivered,
     Handled,
     NodeCutOff,
+    NodeRenumbered,
     NodeSuperseded,
     PeerGone,
     Room,
     Superseded,
     Transport,
     TransportConfig,
+    UnknownPeer,
 )
 from .host import Host
 from .judge import Judge, Verdict
@@ -72,6 +74,19 @@ class Wire:
         """Living processes whose name another one has taken, by address."""
         names = [f"p{k}" for k in range(self.workload.processes)]
         coming = [*timeline, *self.faults.cuts(names, self.workload.span, self.random)]
+        self._orphans: list[tuple[float, str, str, str]] = []
+        """The time, who dies, who reacts to its last message, and who waits for another one."""
+        for k in range(self.faults.orphans if len(names) > 2 else 0):
+            begin = self.random.uniform(0.05, self.workload.span + 0.3)
+            dying, reacting, waiting = self.random.sample(names, 3)
+            self._orphans.append((begin, dying, reacting, waiting))
+            links = ((dying, waiting),)
+            coming += (
+                Slow(
+                    at=nanoseconds(begin), name=f"orphan {k}", links=links, oneway=True, factor=300
+                ),
+                Heal(at=nanoseconds(begin + 1.0), name=f"orphan {k}"),
+            )
         self._timeline = Timeline(coming, names)
         self._links = Links(
             self.faults.network(),
@@ -135,6 +150,7 @@ class Wire:
             config=self.config,
         )
         host = Host(name, index, ("127.0.0.1", port), transport, life)
+        self.judge.incarnations[name, transport.me.incarnation] = host
         self._owners[host.address] = name
         return host
 
@@ -156,12 +172,21 @@ class Wire:
         while (event := transport.next_event()) is not None:
             if not isinstance(event, Delivered | Confirmed | Handled | Room):
                 host.events.append(event)
+                if isinstance(event, NodeRenumbered):
+                    self.judge.incarnations[host.name, event.incarnation] = host
                 if isinstance(event, NodeSuperseded | NodeCutOff):
                     self.at(self.now, lambda: self._superseded(host))
+        if transport.messages and not self.workload.slow:
+            self.at(self.now, lambda: self._wake(host))
         due = transport.next_timer()
         if due is not None and (host.timer_at is None or due < host.timer_at):
             host.timer_at = due
             self.at(due, lambda: self._timer(host, due))
+
+    def _wake(self, host: Host) -> None:
+        """The application finds messages that came at the end of a turn."""
+        if host.up and host.paused_until <= self.now and host.transport.messages:
+            self.turn(host)
 
     def _timer(self, host: Host, due: float) -> None:
         if host.timer_at != due or not host.up:
@@ -265,6 +290,58 @@ class Wire:
             host.transport.forget(self.random.choice(names), self.now)
             self.turn(host)
 
+    def betray(self) -> None:
+        """A process with messages under way dies, or is given up by somebody it wrote to."""
+        owing = {
+            host.name: [
+                name for name, peer in host.transport.status().peers.items() if peer.messages
+            ]
+            for host in self.hosts.values()
+            if host.up and not host.gone
+        }
+        names = [name for name, owed in owing.items() if owed]
+        if not names:
+            return
+        victim = self.hosts[self.random.choice(names)]
+        others = [name for name in owing if name != victim.name and name not in owing[victim.name]]
+        if self.random.random() < 0.4:
+            self.restart(victim)
+            return
+        # Whoever has everything from it will not wait for those who have not.
+        host = self.hosts[self.random.choice(others or owing[victim.name])]
+        if victim.name in host.transport.status().peers:
+            host.transport.forget(victim.name, self.now)
+            self.turn(host)
+
+    def orphan(self, dying: str, reacting: str, waiting: str) -> None:
+        """A process writes to two others, the first message on a slow way, and then it dies.
+
+        Whoever gets the second message reacts to it, and writes to the one that waits for
+        the first. The reaction is released because the process is dead or given up, and
+        must not be followed by its message.
+        """
+        random = self.random
+
+        def write(name: str, *others: str) -> None:
+            host = self.hosts[name]
+            if host.up and not host.gone and host.paused_until <= self.now:
+                for other in others:
+                    self.send(host, [other])
+                self.turn(host)
+
+        def strike() -> None:
+            host = self.hosts[reacting]
+            if random.random() < 0.4:
+                self.restart(self.hosts[dying])
+            elif host.up and not host.gone and dying in host.transport.status().peers:
+                host.transport.forget(dying, self.now)
+                self.turn(host)
+
+        write(dying, waiting, reacting)
+        reaction = self.now + random.uniform(0.005, 0.1)
+        self.at(reaction, lambda: write(reacting, waiting))
+        self.at(reaction + random.uniform(0.0, 0.1), strike)
+
     def leave(self, host: Host) -> None:
         """A process leaves properly; a second later it is gone."""
         living = [other for other in self.hosts.values() if not other.gone]
@@ -284,7 +361,7 @@ class Wire:
         payload = b"%d:" % message.number + bytes(self.random.randint(low, high))
         try:
             accepted = host.transport.send(to[0] if len(to) == 1 else to, payload)
-        except (PeerGone, Superseded):
+        except (PeerGone, Superseded, UnknownPeer):
             return True  # the application got an error, and gives the message up
         if accepted is None:
             return False
@@ -372,6 +449,7 @@ class Wire:
             (faults.moves, lambda: self.move(some())),
             (faults.restarts, lambda: self.restart(some())),
             (faults.forgets, lambda: self.forget(some())),
+            (faults.betrayals, self.betray),
             (faults.leaves, lambda: self.leave(some())),
             (faults.clocks_set_back, lambda: self.set_clock_back(some())),
             (faults.collisions, lambda: self.collide(some())),
@@ -379,9 +457,11 @@ class Wire:
         for times, happening in happenings:
             for _ in range(times):
                 self.at(random.uniform(0, load.span), happening)
+        for begin, *who in self._orphans:
+            self.at(begin + 0.001, lambda who=who: self.orphan(*who))  # type: ignore[misc]
         if faults.moves or faults.collisions:
             self.at(1.0, self._directory)
-        self.run(max(load.span, 0.5))
+        self.run(max([load.span, 0.5, *[begin + 0.5 for begin, *_ in self._orphans]]))
         last = self.now + faults.lasting
         while not self._at_rest():
             if self.now > last + patience:

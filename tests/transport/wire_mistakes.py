@@ -1,0 +1,102 @@
+"""Deliberate mistakes in the transport, to see that the seeded runs find them.
+
+    python -m tests.transport.wire_mistakes [RUNS]
+
+prints in how many runs each of them is found.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from causewire.testing.wire import play
+from causewire.transport.greeter import Greeter
+from causewire.transport.peers import Peers
+from causewire.transport.session import Session
+from causewire.transport.transport import Transport
+
+_put_obituaries = Session._put_obituaries
+_end = Peers.end
+_delivered = Transport._delivered
+
+
+def _tells_nobody(self: Session, budget: Any, sent: Any) -> bool:
+    self.obituaries = {}
+    return True
+
+
+def _tells_too_late(self: Session, budget: Any, sent: Any) -> bool:
+    """Obituaries leave after what is waiting to be sent, not before."""
+    if self.outbound.pending:
+        return True
+    return _put_obituaries(self, budget, sent)
+
+
+def _does_not_fence(self: Peers, session: Session, *arguments: Any) -> None:
+    """A process that is gone is still listened to."""
+    tags, inbound = session.tags if session.established else [], session.inbound
+    _end(self, session, *arguments)
+    session.inbound = inbound
+    for tag in tags:
+        self.by_tag[tag] = session
+
+
+def _confirms_too_much(self: Transport[Any], session: Session, mid: int) -> None:
+    """An ack of one message settles the receipts of all that have left."""
+    _delivered(self, session, mid)
+    session.confirmed = session.outbound.departed
+
+
+def _loses_receipts(self: Peers, session: Session, *arguments: Any) -> None:
+    """What was accepted for a process that is gone is dropped, and its receipts stay open."""
+    _end(self, session, *arguments)
+    session.over = False
+
+
+def _accepts_the_buried(self: Greeter, peer: Any, *arguments: Any) -> None:
+    """An incarnation that was given up may come back under its old number."""
+    self._peers.floors.pop(peer.name, None)
+    _answer(self, peer, *arguments)
+
+
+_answer = Greeter._answer
+
+MISTAKES: dict[str, tuple[type, str, Callable[..., Any]]] = {
+    "obituaries are not sent": (Session, "_put_obituaries", _tells_nobody),
+    "obituaries follow messages": (Session, "_put_obituaries", _tells_too_late),
+    "the dead are listened to": (Peers, "end", _does_not_fence),
+    "the buried come back": (Greeter, "_answer", _accepts_the_buried),
+    "receipts of others are settled": (Transport, "_delivered", _confirms_too_much),
+    "receipts stay open": (Peers, "end", _loses_receipts),
+}
+
+
+@contextmanager
+def mistake(name: str) -> Iterator[None]:
+    """Make a mistake for a while."""
+    where, what, instead = MISTAKES[name]
+    with patch.object(where, what, instead):
+        yield
+
+
+def found(name: str, seeds: Iterable[int]) -> Iterator[int]:
+    """Yield the seeds whose runs find a mistake; an exception counts as well."""
+    for seed in seeds:
+        with mistake(name):
+            try:
+                fine = play(seed, failures=True).fine
+            except (AssertionError, KeyError, IndexError, OverflowError):
+                fine = False
+        if not fine:
+            yield seed
+
+
+if __name__ == "__main__":
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    for mistaken in MISTAKES:
+        seeds = list(found(mistaken, range(runs)))
+        print(f"{mistaken}: found in {len(seeds)} of {runs} runs, first {seeds[:1]}", flush=True)
