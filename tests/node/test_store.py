@@ -325,8 +325,11 @@ def test_refusals_at_construction(tmp_path: Path) -> None:
     first = Node("a", store=path)
     with pytest.raises(StoreInUse):
         Node("a", store=path)
-    assert first._gate is not None
-    first._gate.close()
+    asyncio.run(first.close())  # though it was not started
+    other = blocking.Node("a", store=path)
+    with pytest.raises(StoreInUse):
+        Node("a", store=path)
+    other.close()
     with pytest.raises(StoreRefused, match="the store of name 'a', not of 'b'"):
         Node("b", store=path)
     with pytest.raises(StoreRefused, match="the store of protocol 'csps', not of 'sps'"):

@@ -76,6 +76,8 @@ class Node(Driver):
         """
         with self._lock:
             if not self._open or self._closing:
+                if not self._open and self._gate is not None:
+                    self._gate.close()  # it was not started, or that failed
                 self._closing = True
                 return bool(self.drained)
             self._closing = True

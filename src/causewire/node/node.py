@@ -107,6 +107,8 @@ class Node(Storing):
         """
         bridge = self._bridge
         if bridge is None or self._closing:
+            if bridge is None and self._gate is not None:
+                self._gate.close()  # it was not started, or that failed
             self._closing = True
             return bool(self.drained)
         self._closing = True

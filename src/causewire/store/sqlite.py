@@ -27,7 +27,7 @@ import shutil
 import sqlite3
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 from zlib import crc32
@@ -175,8 +175,8 @@ class SqliteStore(Store):
                 database.execute(statement, values)
             database.execute("COMMIT")
         except sqlite3.Error as error:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
+                database.rollback()
             raise StoreFailed(f"{self.path} cannot be written: {error}") from error
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ from .accepted import A, Accepted
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
-from .events import Address, Event, Handled, InOrder, MessageBlocked, PeerUp, Room
+from .events import Address, Delivered, Event, Handled, InOrder, MessageBlocked, PeerUp, Room
 from .frames import Contents, read
 from .greeter import Greeter
 from .handling import Report
@@ -224,7 +224,7 @@ class Transport(Generic[A]):
 
     def _emit(self, event: Event) -> None:
         self._events.append(event)
-        if self.journal is not None:
+        if self.journal is not None and not isinstance(event, Delivered):
             self.journal.changed = True
         if self._ordered and isinstance(event, InOrder):
             self._arrivals.insert(event)
