@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from .quantities import nanoseconds
 from .spark import add_spark_arguments, config_of
 
 if TYPE_CHECKING:
-    from ..pipeline.watch import WatchSettings
+    from ..pipeline.watch import Tell, WatchSettings
 
 __all__ = ["configure", "run"]
 
@@ -45,6 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--idle", default="30s", metavar="D", help="a run has ended when nothing came for this long"
     )
     add("--every", default="2s", metavar="D", help="time between two batches; default: 2s")
+    add("--webhook", metavar="URL", help="post violations to this URL, as JSON")
+    add(
+        "--prometheus",
+        metavar="[HOST:]PORT",
+        help="serve counters at /metrics; HOST is 127.0.0.1 if none is given",
+    )
     add("--once", action="store_true", help="check every row that is there, and end")
     add_spark_arguments(parser)
     add("--json", action="store_true", help="print one JSON object at the end")
@@ -77,15 +84,36 @@ def run(args: argparse.Namespace) -> int:
             seen["events"] += row["events"]
         if not args.json:
             print(_said(table, row), flush=True)
+        for other in others:
+            other(table, row)
 
     try:
-        _follow(args, out, settings, every / 1e9, tell)
+        with ExitStack() as stack:
+            others = _others(args, stack)
+            _follow(args, out, settings, every / 1e9, tell)
     except PipelineError as error:
         raise CommandError(str(error)) from None
     if args.json:
         names = ("events", "violations", "windows", "late", "quarantine")
         print_json({name: seen[name] for name in names})
     return 1 if seen["violations"] else 0
+
+
+def _others(args: argparse.Namespace, stack: ExitStack) -> list[Tell]:
+    """Return who else is to be told: the webhook, the counters."""
+    from ..pipeline.alerts import Counters, Webhook
+
+    result: list[Tell] = []
+    webhook = None
+    if args.webhook is not None:
+        webhook = stack.enter_context(Webhook(args.webhook))
+        result.append(webhook)
+    if args.prometheus is not None:
+        host, _, port = args.prometheus.rpartition(":")
+        if not port.isdigit():
+            raise CommandError(f"--prometheus must be [HOST:]PORT, not {args.prometheus!r}")
+        result.append(stack.enter_context(Counters(host or "127.0.0.1", int(port), webhook)))
+    return result
 
 
 def _follow(

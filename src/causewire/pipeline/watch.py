@@ -13,7 +13,9 @@ their run (`live.py`), and what is found goes to four tables below a directory:
 
 Each batch is written to a place of its own, `batch=N`, and written over if it is
 done again; what it reads and what it knew before is in the checkpoint. So after
-a crash each row is in the tables once.
+a crash each row is in the tables once. Many batches are put together (`watch_tables.py`).
+
+The source can also be any streaming table of events: `watch(spark, from_kafka(frame), out)`.
 
 A run that has not been heard of for a while counts as ended: rows that still wait
 are processed, and its last windows are reported.
@@ -24,7 +26,6 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ from ..trace import NAMES, Event
 from .errors import PipelineError
 from .live import LiveFinding, LiveRun, LiveViolation, LiveWindow
 from .session import is_connect, parallelism
-from .sources import register
+from .sources import register, with_quarantine
+from .watch_tables import write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +51,7 @@ __all__ = [
     "TABLES",
     "VIOLATIONS",
     "WINDOWS",
+    "Tell",
     "WatchSettings",
     "Watching",
     "found",
@@ -194,6 +197,7 @@ def found(rows: DataFrame, settings: WatchSettings, *, final: bool = False) -> D
 
 
 Tell = Callable[[str, dict[str, Any]], None]
+"""Called with the name of a table and a row that was written to it."""
 
 
 @dataclass
@@ -220,7 +224,7 @@ class Watching:
 
 def watch(
     spark: SparkSession,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | DataFrame,
     out: str | os.PathLike[str],
     settings: WatchSettings | None = None,
     *,
@@ -233,7 +237,7 @@ def watch(
 
     Args:
         spark: The session. Over Spark Connect, tables are written where the server is.
-        source: The directory where nodes write.
+        source: The directory where nodes write, or a streaming DataFrame of events.
         out: Where the tables and the checkpoint go.
         settings: Lengths of windows and of waiting.
         every: Seconds between two batches.
@@ -248,12 +252,15 @@ def watch(
     """
     if tell is not None and is_connect(spark):
         raise PipelineError("Spark Connect cannot tell what a watch finds: use another --master")
-    register(spark)
     out = Path(out)
-    reader = spark.readStream.format("causewire").option("show", "all")
-    if final:
-        reader = reader.option("whole", "true")
-    stream = reader.load(os.fspath(source))
+    if isinstance(source, str | os.PathLike):
+        register(spark)
+        reader = spark.readStream.format("causewire").option("show", "all")
+        if final:
+            reader = reader.option("whole", "true")
+        name, stream = os.fspath(source), reader.load(os.fspath(source))
+    else:
+        name, stream = str(out), with_quarantine(source)
 
     def write(frame: DataFrame, batch: int) -> None:
         _write(frame, batch, out, tell)
@@ -263,7 +270,7 @@ def watch(
         .writeStream.foreachBatch(write)
         .outputMode("append")
         .option("checkpointLocation", str(out / "_checkpoint"))
-        .queryName(f"causewire watch {os.fspath(source)}")
+        .queryName(f"causewire watch {name}")
     )
     if once:
         writer = writer.trigger(availableNow=True)
@@ -324,24 +331,16 @@ def _stored(value: Any) -> LiveRun | None:
 def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> None:
     """One batch into its place in each table; the same again if it is done again."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from .tasks import arrow_of
 
     rows = frame.toArrow()
     for table, schema in TABLES.items():
-        place = out / table / f"batch={batch:08}"
-        shutil.rmtree(place, ignore_errors=True)
         mine = rows.filter(pa.compute.equal(rows["table"], table))
-        if mine.num_rows == 0:
-            continue
         wanted = arrow_of(schema)
         mine = mine.select(wanted.names).cast(wanted)
         mine = mine.sort_by([(name, "ascending") for name in wanted.names])
-        place.mkdir(parents=True, exist_ok=True)
-        partial = place / ".part.parquet.partial"
-        pq.write_table(mine, partial)
-        os.replace(partial, place / "part.parquet")
+        write_batch(out / table, batch, mine)
         if tell is not None:
             for row in mine.to_pylist():
                 tell(table, row)

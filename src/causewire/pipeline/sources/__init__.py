@@ -15,13 +15,16 @@ Each row of the source is in one of the two tables. `ingest` reads both at once.
 from ..schemas import ALL, QUARANTINE
 from .ingest import Ingested, from_table, ingest
 from .source import CausewireSource, register
+from .streams import from_kafka, with_quarantine
 
 __all__ = [
     "ALL",
     "QUARANTINE",
     "CausewireSource",
     "Ingested",
+    "from_kafka",
     "from_table",
     "ingest",
     "register",
+    "with_quarantine",
 ]
