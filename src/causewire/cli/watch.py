@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _others(args: argparse.Namespace, stack: ExitStack) -> list[Tell]:
-    """Return who else is to be told: the webhook, the counters."""
+    """Return what else gets each row: the webhook, the counters."""
     from ..pipeline.alerts import Counters, Webhook
 
     result: list[Tell] = []

@@ -163,7 +163,7 @@ def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:
 
 
 def _guarded(check: Callable[[], pa.Table]) -> pa.Table:
-    """Return what `check` does; whatever Spark raises becomes an error of ours."""
+    """Return what `check` does; whatever Spark raises becomes a `PipelineError`."""
     try:
         return check()
     except (TraceError, PipelineError):
