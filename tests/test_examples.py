@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,3 +19,52 @@ def test_the_tour(capsys: pytest.CaptureFixture[str]) -> None:
     assert "VIOLATION" in fifo
     assert csps.startswith("csps:")
     assert "in order, with" in csps
+
+
+SHOWN = {
+    "chat": """\
+What Cy, who joined last, has seen:
+(earlier) ann: Has anybody seen my ring?
+(earlier) bob: Yes. I found it!
+ann: Welcome, Cy.
+cy: Congratulations, Ann.
+""",
+    "cart": """\
+phone, laptop and tablet: the same cart
+jam and bread are in it: True
+""",
+    "text": """\
+fifo:
+  ann has 'To be or not to be'
+  bob has 'To be or not to be'
+  cy  has 'To be', 13 lost
+csps:
+  ann has 'To be or not to be'
+  bob has 'To be or not to be'
+  cy  has 'To be or not to be'
+""",
+    "jobs": """\
+w2 is gone; encode has to be done again
+done: compress, encode, index, render, train, upload
+""",
+    "service": """\
+ann sees 100
+bob gets ValueError: 1000 is more than 100
+carl tells dora: I have paid.
+dora sees 70
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_prints_what_its_page_shows(name: str) -> None:
+    """With real processes; and its page has the same output."""
+    path = EXAMPLES / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == SHOWN[name], done.stderr
+    assert len(path.read_text().splitlines()) < 150
+    page = (EXAMPLES.parent / "docs" / "examples" / f"{name}.md").read_text()
+    assert f"$ python examples/{name}.py\n{SHOWN[name]}" in page

@@ -56,14 +56,6 @@ class IgnoresTheSponsorsCrash(Machine):
         super()._welcomed(welcome)
 
 
-class DoesNotFreeze(Machine):
-    """A member reports how far it has come, and then delivers more of the dead."""
-
-    def _bury(self, member: Member) -> None:
-        super()._bury(member)
-        self._limit.pop(member)
-
-
 class LeavesWithoutWaiting(Machine):
     """A member is gone as soon as it has said so."""
 
@@ -76,9 +68,8 @@ class LeavesWithoutWaiting(Machine):
     ("make", "seed"),
     [
         (JoinsWithoutCut, 100),
-        (RemovesAtOnce, 80),
+        (RemovesAtOnce, 518),
         (IgnoresTheSponsorsCrash, 141),
-        (DoesNotFreeze, 246),
         (LeavesWithoutWaiting, 705),
     ],
 )

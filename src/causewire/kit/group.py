@@ -364,6 +364,8 @@ class Group:
 
     def _post(self, to: tuple[str, ...], frame: Frame) -> None:
         """Send a frame, at once if possible."""
+        if not to:
+            return
         payload = MARK + bytes((Kind.GROUP,)) + put_text(self.name) + put_frame(frame)
         if not self._frames:
             try:

@@ -130,7 +130,7 @@ class Machine(Removal):
                 self.over = "evicted"
         elif isinstance(frame, Stranger):
             name, incarnation, term = frame.member
-            for member in [*self.view, *self._extra]:
+            for member in self._known():
                 if member[:2] == (name, incarnation) and member.term <= term:
                     self.suspect(member)
         self._settle()

@@ -63,12 +63,14 @@ class Removal(Replica):
         Incarnation 0 stands for one that was never reached: all members of that name.
         """
         self._floors[name] = max(self._floors.get(name, 0), incarnation)
-        known = {*self.view, *self._extra, *self._asked}
-        if self._obeys is not None:
-            known.add(self._obeys[0])
-        for member in sorted(known):
+        for member in self._known():
             if member.name == name and (not incarnation or member.incarnation <= incarnation):
                 self.suspect(member)
+
+    def _known(self) -> list[Member]:
+        """Everybody who is a member, wants to be one, or says so."""
+        obeys = () if self._obeys is None else (self._obeys[0],)
+        return sorted({*self.view, *self._extra, *self._asked, *obeys})
 
     def _bury(self, member: Member) -> None:
         self.dead.add(member)
@@ -236,6 +238,11 @@ class Removal(Replica):
 
     def _decided(self, decided: Decided) -> None:
         if self._is_gone(decided.sender):
+            return
+        if any(last < self.delivered.get(m, 0) for m, last in decided.counts.items()):
+            # What this member began with has died with its sponsor.
+            self.out.append((self.peers, Stranger(self.me)))
+            self.over = "evicted"
             return
         if decided.round and self._obeys != (decided.sender, decided.round):
             return
