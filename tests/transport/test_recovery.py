@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causewire.transport.newreno import NewReno
 from causewire.transport.received import MOST, Received
-from causewire.transport.recovery import CongestionWindow, Recovery, RoundTrip, Sent
+from causewire.transport.recovery import Recovery, RoundTrip, Sent
 from causewire.transport.varint import MalformedError
 
 
@@ -52,7 +53,7 @@ def test_round_trip_as_in_rfc_6298() -> None:
 
 
 def recovery() -> Recovery:
-    return Recovery(RoundTrip(0.2, 0.01, 2.0), CongestionWindow(1000))
+    return Recovery(RoundTrip(0.2, 0.01, 2.0), NewReno(1000))
 
 
 def sent(now: float, size: int = 1000) -> Sent:
@@ -101,18 +102,18 @@ def test_a_timeout_takes_the_oldest_and_backs_off() -> None:
 
 
 def test_the_window_doubles_then_halves_then_grows_slowly() -> None:
-    w = CongestionWindow(1000)
+    w = NewReno(1000)
     start = w.size
     for number in range(16):
-        w.acked(number, 1000)
+        w.acked(number, 1000, 0.0, 0.1)
     assert w.size == 2 * start
     w.lost(20, 30)
     w.lost(25, 30)  # the same event
     assert w.size == start
-    w.acked(29, 1000)
+    w.acked(29, 1000, 0.0, 0.1)
     assert w.size == start  # sent before the event was known
     for number in range(30, 46):
-        w.acked(number, 1000)
+        w.acked(number, 1000, 0.0, 0.1)
     assert start + 900 < w.size <= start + 1000
     w.expired(50, 60)
     assert w.size == 4000

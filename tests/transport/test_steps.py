@@ -16,7 +16,8 @@ from causewire.core.run import MessageRun
 from causewire.transport import TransportConfig
 from causewire.transport.frames import Piece
 from causewire.transport.inbound import Inbound
-from causewire.transport.recovery import CongestionWindow, Recovery, RoundTrip, Sent
+from causewire.transport.newreno import NewReno
+from causewire.transport.recovery import Recovery, RoundTrip, Sent
 
 from ..steps import steps
 from .pair import Pair, payloads
@@ -100,7 +101,7 @@ def test_messages_in_one_part_each() -> None:
 
 
 def recovery(count: int) -> Recovery:
-    made = Recovery(RoundTrip(0.2, 0.01, 2.0), CongestionWindow(1000))
+    made = Recovery(RoundTrip(0.2, 0.01, 2.0), NewReno(1000))
     for _ in range(count):
         sent = Sent(0.0)
         sent.size = 10

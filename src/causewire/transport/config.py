@@ -43,6 +43,9 @@ class TransportConfig:
     local_datagram: int = 32768
     """The longest datagram to a loopback address."""
 
+    congestion: str = "cubic"
+    """How the number of datagrams in flight adapts to losses: `cubic`, or `newreno`."""
+
     # -- time
     first_timeout: float = 0.25
     """Retransmission timeout before the first measurement (RFC 6298 says one second)."""
@@ -71,7 +74,10 @@ class TransportConfig:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and not value > 0:
+            if isinstance(value, str):
+                if value not in ("cubic", "newreno"):
+                    raise ValueError(f"{field.name} must be 'cubic' or 'newreno', not {value!r}")
+            elif value is not None and not value > 0:
                 raise ValueError(f"{field.name} must be above 0, not {value!r}")
         for name in ("datagram", "local_datagram"):
             if not LEAST_DATAGRAM <= getattr(self, name) <= 65507:

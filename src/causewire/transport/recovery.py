@@ -1,4 +1,4 @@
-"""Loss detection, round-trip times and congestion control of one session.
+"""Loss detection and round-trip times of one session.
 
 Datagrams are numbered and never repeated: what was in a lost datagram is sent again
 under a new number. An ack therefore always tells which transmission it is about, and
@@ -17,8 +17,7 @@ and it was sent three numbers later, or 9/8 of a round trip ago. A network that
 reorders, or a busy machine, causes false alarms. The late ack reveals them: then the
 distance of three doubles, and the window returns to its former size (RFC 4015).
 
-**Congestion** as in RFC 9002, section 7 (NewReno): the window doubles each round
-trip until something is lost, then halves, then grows by one datagram a round trip.
+**Congestion**: see `congestion`, and the algorithms, `cubic` and `newreno`.
 
 **Cost.** Every datagram is looked at once when it is acknowledged or lost, and an ack looks
 at no others except the oldest in flight. `OrderedDict` is used because its first item is
@@ -31,9 +30,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .congestion import CongestionWindow
 from .varint import MalformedError
 
-__all__ = ["CongestionWindow", "Recovery", "RoundTrip", "Sent"]
+__all__ = ["Recovery", "RoundTrip", "Sent"]
 
 
 GRANULARITY = 0.001
@@ -70,54 +70,6 @@ class RoundTrip:
         """How long to wait for an ack, in seconds."""
         least = self.smoothed + max(4 * self.variation, GRANULARITY)
         return min(max(least, self._least) * (1 << min(self.backoff, 16)), self._most)
-
-
-class CongestionWindow:
-    """How many bytes may be in flight (NewReno)."""
-
-    __slots__ = ("_before", "_least", "_recovering", "_threshold", "size", "unit")
-
-    def __init__(self, unit: int) -> None:
-        self.unit = unit
-        """The size of a full datagram."""
-        self._least = 4 * unit
-        self.size = 16 * unit
-        self._threshold = 1 << 60
-        self._recovering = -1
-        """Losses up to this number belong to an event that has been handled."""
-        self._before = (self.size, self._threshold)
-        """What the window was before that event."""
-
-    def acked(self, number: int, size: int) -> None:
-        """Grow, as a datagram has arrived."""
-        if number <= self._recovering:
-            return
-        if self.size < self._threshold:
-            self.size += size
-        else:
-            self.size += max(1, self.unit * size // self.size)
-
-    def lost(self, number: int, next_number: int) -> None:
-        """Halve the window, once for all datagrams that were in flight."""
-        if number > self._recovering:
-            self._before = (self.size, self._threshold)
-            self._recovering = next_number - 1
-            self._threshold = self.size = max(self.size // 2, self._least)
-
-    def expired(self, number: int, next_number: int) -> None:
-        """Start again with the least window, as a timeout has expired."""
-        if number > self._recovering:
-            self._before = (self.size, self._threshold)
-        self._recovering = next_number - 1
-        self._threshold = max(self.size // 2, self._least)
-        self.size = self._least
-
-    def undo(self) -> None:
-        """Return to the size before the last loss, which was a false alarm."""
-        size, threshold = self._before
-        self.size = max(self.size, size)
-        self._threshold = max(self._threshold, threshold)
-        self._recovering = -1
 
 
 class Sent:
@@ -188,7 +140,7 @@ class Recovery:
     def fresh(self) -> Recovery:
         """Return the record of a new connection, with what is known of the path."""
         self.round_trip.backoff = 0
-        window = CongestionWindow(self.window.unit)
+        window = type(self.window)(self.window.unit)
         return Recovery(self.round_trip, window, self._ack_delay)
 
     def departs(self, sent: Sent) -> None:
@@ -236,7 +188,7 @@ class Recovery:
                     if not one.patient or seconds < self.round_trip.smoothed:
                         self.round_trip.measured(seconds)
                 if in_use:
-                    window.acked(number, one.size)
+                    window.acked(number, one.size, now, self.round_trip.smoothed)
                 arrived.append(one)
                 if not sent:
                     break

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 
 from .budget import Budget
 from .config import TransportConfig
+from .congestion import CongestionWindow
+from .cubic import Cubic
 from .events import Address
 from .frames import (
     ACK_MOST,
@@ -37,9 +39,10 @@ from .frames import (
 from .handling import HandledRanges, Unhandled
 from .heads import HEAD, SESSION, Greeting
 from .inbound import Inbound
+from .newreno import NewReno
 from .outbound import Outbound
 from .received import Received
-from .recovery import CongestionWindow, Recovery, RoundTrip, Sent
+from .recovery import Recovery, RoundTrip, Sent
 from .seal import Exchange, Seal
 from .stream import ControlStream
 
@@ -47,6 +50,9 @@ __all__ = ["Session"]
 
 _ACK_LEAST = 20
 """An ack is written where at least this many bytes are left."""
+
+CONGESTION: dict[str, type[CongestionWindow]] = {"cubic": Cubic, "newreno": NewReno}
+"""The algorithms by the value of the setting `congestion`."""
 
 COST = 64
 """What a message costs of a credit in addition to its payload (`ledger`)."""
@@ -63,14 +69,14 @@ class Session:
     """
 
     __slots__ = (
-        "_former", "_limit", "_opening", "_proved", "_safe", "_sealing", "accepted", "ack_by",
-        "ack_due", "address", "agreement", "alias", "alone", "answer", "because", "bye_acked",
-        "bye_due", "confirmed", "connection", "control_due", "credit", "credit_left", "delivered",
-        "established", "exchange", "flagged", "handled", "heard_at", "inbound", "incarnation",
-        "label", "lent", "lent_in", "name", "obituaries", "obituaries_due", "outbound", "over",
-        "owes", "permit", "permitted", "ping_due", "pinged_at", "progress", "received", "recovery",
-        "send", "silent", "stream", "taken", "taken_bytes", "trouble", "unconfirmed", "unhandled",
-        "why_due",
+        "_former", "_limit", "_opening", "_proved", "_safe", "_sealing", "_window", "accepted",
+        "ack_by", "ack_due", "address", "agreement", "alias", "alone", "answer", "because",
+        "bye_acked", "bye_due", "confirmed", "connection", "control_due", "credit", "credit_left",
+        "delivered", "established", "exchange", "flagged", "handled", "heard_at", "inbound",
+        "incarnation", "label", "lent", "lent_in", "name", "obituaries", "obituaries_due",
+        "outbound", "over", "owes", "permit", "permitted", "ping_due", "pinged_at", "progress",
+        "received", "recovery", "send", "silent", "stream", "taken", "taken_bytes", "trouble",
+        "unconfirmed", "unhandled", "why_due",
     )  # fmt: skip
 
     def __init__(
@@ -95,8 +101,9 @@ class Session:
         self.inbound = Inbound(config.message)
         self.received = Received()
         self.stream = ControlStream()
+        self._window = CONGESTION[config.congestion]
         trip = RoundTrip(config.first_timeout, config.least_timeout, config.longest_timeout)
-        self.recovery = Recovery(trip, CongestionWindow(config.datagram), config.ack_delay)
+        self.recovery = Recovery(trip, self._window(config.datagram), config.ack_delay)
         self._limit = config.datagram
         """Bytes of frames that a datagram has room for."""
         self._safe = config.datagram
@@ -198,7 +205,7 @@ class Session:
         overhead = HEAD.size + self._sealing.overhead
         self._limit = min(limit, greeting.datagram) - overhead
         self._safe = min(safe, limit, greeting.datagram) - overhead
-        self.recovery.window = CongestionWindow(min(limit, greeting.datagram))
+        self.recovery.window = self._window(min(limit, greeting.datagram))
         self.outbound.peer_messages = greeting.messages
         self.outbound.peer_bytes = greeting.room
         self.handled = HandledRanges() if greeting.reports else None
