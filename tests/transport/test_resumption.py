@@ -10,6 +10,7 @@ import pytest
 from causewire.core import LocalProtocolError
 from causewire.protocols import describe
 from causewire.transport import PeerForgotten, PeerRestarted, Transport
+from causewire.transport.heads import Greeting
 from causewire.transport.inbox import Inbox
 from causewire.transport.journal import Journal
 from causewire.transport.memory import JournalError, Memory
@@ -224,3 +225,24 @@ def test_a_journal_is_a_carrier_that_costs_nothing_else() -> None:
     assert isinstance(journal, Journal)
     assert journal.forgets
     assert journal.permits
+
+
+def test_a_greeting_states_the_connection() -> None:
+    for connection in (0, 1, 1000):
+        greeting = Greeting(7, True, "csps", 1, 10, 100, 1232, b"exchange", connection=connection)
+        assert Greeting.decode(greeting.encode()) == greeting
+
+
+def test_a_peer_that_does_not_come_back_is_given_up() -> None:
+    """Even if nothing is under way to it, since its permits may be missing."""
+    pair = Kept("ann", give_up_after={"bob": 5.0})
+    pair.meet()
+    pair.out(pair.ann)
+    pair.crash("ann")
+    for _ in range(100):
+        pair.later(0.1)
+        pair.out(pair.ann)
+    assert not pair.ann.status().peers["bob"].up
+    assert [e for e in events(pair.ann) if isinstance(e, PeerForgotten)] == [
+        PeerForgotten("bob", 0)
+    ]
