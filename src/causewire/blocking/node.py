@@ -52,7 +52,7 @@ class Node(Driver):
         known = {} if self._gate is None else self._gate.addresses
         for name, address in {**known, **places}.items():
             if address is not None:
-                self._transport.add_peer(name, address, time.monotonic())
+                self._meet(name, address, time.monotonic())
         self._open = True
         self._thread.start()
         if self._resolver is not None or any(map(is_hostname, self._places.values())):
@@ -358,7 +358,7 @@ class Node(Driver):
         address = lookup_now(place)
         with self._lock:
             if self._open:
-                self._transport.add_peer(name, address, time.monotonic())
+                self._meet(name, address, time.monotonic())
                 self._wake()
 
     def forget(self, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ..transport import Address
 
-__all__ = ["Place", "bind", "is_hostname", "lookup", "lookup_now", "split"]
+__all__ = ["Place", "bind", "is_hostname", "lookup", "lookup_now", "mismatch", "split"]
 
 Place: TypeAlias = str | Address
 """The address of a node: `"host:port"`, `"[::1]:port"`, or a pair."""
@@ -82,6 +82,14 @@ def lookup_now(place: Place) -> Address:
     except socket.gaierror as error:
         raise OSError(f"{address[0]}: {error.strerror}") from None
     return _first(*address, found)
+
+
+def mismatch(here: Address, there: Address) -> str:
+    """Return why a socket at one address cannot send to another one, or nothing."""
+    mine, other = [ipaddress.ip_address(host).version for host, _ in (here, there)]
+    if mine == other:
+        return ""
+    return f"its address {there[0]} is IPv{other}, and this node listens on {here[0]}, IPv{mine}"
 
 
 def bind(address: Address, insecure: bool) -> socket.socket:

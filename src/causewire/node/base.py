@@ -19,7 +19,7 @@ from ..core.endpoint import Delivery
 from ..protocols import Protocol, describe
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
 from ..transport.carrier import is_native
-from .addresses import Place
+from .addresses import Place, mismatch
 from .gate import Gate, StorePlace
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
@@ -262,8 +262,12 @@ class BaseNode(Generic[R]):
             self._recorder.begin_life(self._arguments["life"])
             self._transport.observer = self._recorder
         for name, peer in old.status().peers.items():
-            self._transport.add_peer(name, peer.address, now)
+            self._meet(name, peer.address, now)
         old.abort()
+
+    def _meet(self, name: str, address: Address, now: float) -> None:
+        """Make a process known to the transport."""
+        self._transport.add_peer(name, address, now, mismatch(self.address, address))
 
     @property
     def _must_rejoin(self) -> bool:

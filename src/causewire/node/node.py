@@ -84,7 +84,7 @@ class Node(Storing):
         known = {} if self._gate is None else self._gate.addresses
         for name, address in {**known, **places}.items():
             if address is not None:
-                self._transport.add_peer(name, address, bridge.loop.time())
+                self._meet(name, address, bridge.loop.time())
         if self._resolver is not None or any(map(is_hostname, self._places.values())):
             self._resolving = bridge.loop.create_task(self._resolve_lost())
         bridge.soon()
@@ -332,7 +332,7 @@ class Node(Storing):
             return
         address = await lookup(place)
         if self._bridge is not None:
-            self._transport.add_peer(name, address, self._bridge.loop.time())
+            self._meet(name, address, self._bridge.loop.time())
             self._bridge.soon()
 
     async def forget(self, name: str) -> None:

@@ -81,6 +81,7 @@ class Peer:
         "name",
         "refused",
         "session",
+        "trouble",
         "wanted",
     )
 
@@ -102,6 +103,8 @@ class Peer:
         """Whether it left properly."""
         self.gone_at = 0.0
         self.refused = False
+        self.trouble = ""
+        """Why it cannot be reached at its address, if that is known."""
         self.exchange: Exchange | None = None
         """The agreement on the keys of the next session."""
         self.greet_at: float | None = None

@@ -47,6 +47,7 @@ from .events import (
     PeerForgotten,
     PeerLeft,
     PeerMoved,
+    PeerRefused,
     PeerRestarted,
     PeerUp,
     Room,
@@ -122,8 +123,14 @@ class Peers:
 
     # -- processes ------------------------------------------------------------
 
-    def add(self, name: str, address: Address, now: float) -> None:
+    def add(self, name: str, address: Address, now: float, trouble: str = "") -> None:
         """Make a process known, or its new address, and look for it.
+
+        Args:
+            name: The name of the process.
+            address: Its address.
+            now: The time.
+            trouble: Why datagrams cannot be sent to that address, if that is known.
 
         Raises:
             ValueError: The name cannot travel, or there are too many peers.
@@ -141,6 +148,12 @@ class Peers:
         if peer.session is not None:
             peer.session.address = address
         peer.wanted = True
+        peer.trouble = trouble
+        if peer.session is not None:
+            peer.session.trouble = trouble
+        if trouble and not peer.refused:
+            self._emit(PeerRefused(name, trouble))
+        peer.refused = bool(trouble)
         self.greet_soon(peer, now)
 
     def meet(self, name: str, address: Address) -> Peer | None:
@@ -183,6 +196,7 @@ class Peers:
             if self._carrier.lists:
                 session.inbound = Inbound(self._config.message + LONGEST)
             peer.session = self.live[name] = self.by_alias[alias] = session
+            session.trouble = peer.trouble
             self.active[session] = None  # so that the peer is looked for
         return session
 
@@ -199,6 +213,7 @@ class Peers:
             if not self._carrier.forgets:
                 return False
         peer.refused = peer.gone = peer.left = False
+        peer.trouble = ""
         self._established = True
         session = self.session(peer.name)
         if self._carrier.knows_older(peer.name, born):
