@@ -70,7 +70,7 @@ lint: $(STAMP)
 
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(LOCK) --all-extras --group dev -o requirements.lock
+	$(LOCK) --extra all --group dev -o requirements.lock
 	$(LOCK) --group docs -o requirements-docs.lock
 
 docs: $(STAMP)
