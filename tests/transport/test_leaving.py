@@ -82,8 +82,8 @@ def test_a_newcomer_hears_who_left_and_who_was_given_up() -> None:
     three.introduce("bob")
     three.run(1.0)
     assert three["bob"]._peers.floors["carol"] == (3 << 20) + 1
-    assert three["bob"]._peers._word("carol") == three["ann"]._peers._word("carol") >= LEFT
-    assert three["ann"]._peers._word("bob") < LEFT
+    assert three["bob"]._peers.word("carol") == three["ann"]._peers.word("carol") >= LEFT
+    assert three["ann"]._peers.word("bob") < LEFT
 
 
 # -- names and numbers -------------------------------------------------------------

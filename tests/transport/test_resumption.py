@@ -14,6 +14,7 @@ from causewire.transport.heads import Greeting
 from causewire.transport.inbox import Inbox
 from causewire.transport.journal import Journal
 from causewire.transport.memory import JournalError, Memory
+from causewire.transport.peers import LEFT
 
 from .pair import PLAIN_AND_SEALED, A, B, Pair, events
 
@@ -246,3 +247,17 @@ def test_a_peer_that_does_not_come_back_is_given_up() -> None:
     assert [e for e in events(pair.ann) if isinstance(e, PeerForgotten)] == [
         PeerForgotten("bob", 0)
     ]
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_obituaries_are_remembered(snapshot: bool) -> None:
+    pair = Kept("ann")
+    pair.meet()
+    pair.bob.close()
+    pair.exchange()
+    word = pair.ann._peers.word("bob")
+    if snapshot:
+        pair.compact(pair.ann)
+    pair.crash("ann")
+    assert pair.ann._peers.word("bob") == word >= LEFT
+    assert not pair.ann.status().peers["bob"].up

@@ -102,6 +102,7 @@ class Journal(Native):
         self._peers: Peers | None = None
         self._known: dict[str, list[Any]] = {}
         self._floors: dict[str, int] = {}
+        self._departures: set[str] = set()
         self._incarnation = 0
         self._handled = inbox.handled
 
@@ -234,11 +235,17 @@ class Journal(Native):
                     text = json.dumps([name, facts.get(name)]).encode()
                     news += (b"\x0a", put(len(text)), text)
             self._known = facts
-        if self._peers.floors != self._floors:
+        if self._peers.floors != self._floors or self._peers.departures != self._departures:
             self._floors = self._peers.floors.copy()
-            text = json.dumps(self._floors).encode()
+            self._departures = self._peers.departures.copy()
+            text = json.dumps(self._words()).encode()
             news += (b"\x0b", put(len(text)), text)
         return news
+
+    def _words(self) -> dict[str, int]:
+        """Return the obituaries, as they are sent to others."""
+        assert self._peers is not None
+        return {name: self._peers.word(name) for name in self._floors}
 
     def snapshot(self) -> bytes:
         """Return everything as one value; the driver has just asked for datagrams.
@@ -268,7 +275,7 @@ class Journal(Native):
             "life": self._me.life,
             "endpoint": saved.state,
             "peers": self._known,
-            "floors": self._floors,
+            "floors": self._words(),
             "handled": self._handled,
             "pending": pending,
         }

@@ -31,7 +31,7 @@ from .inbox import Inbox
 from .journal import Journal, Record, unpack
 from .ledger import Ledger
 from .names import PeerName
-from .peers import Peers
+from .peers import LEFT, Peers
 from .session import Session
 from .varint import MalformedError, get, get_bytes, get_text
 
@@ -80,6 +80,7 @@ class Memory:
         self.peers: dict[str, list[Any]] = {}
         """What is known of each peer (`facts_of`)."""
         self.floors: dict[str, int] = {}
+        """Obituaries, as they are sent to others."""
         self.handled = 0
         self.pending: deque[Any] = deque()
         """Delivered and not handled."""
@@ -268,7 +269,10 @@ class Memory:
         self, peers: Peers, ledger: Ledger, arrivals: Arrivals, config: TransportConfig
     ) -> None:
         """Give a new transport the peers and sessions of the former one."""
-        peers.floors.update(self.floors)
+        for name, word in self.floors.items():
+            peers.floors[name] = word & (LEFT - 1)
+            if word & LEFT:
+                peers.departures.add(name)
         for name, facts in self.peers.items():
             address, _, lives, aliases, gone, left, alias, incarnation = facts
             peer = peers.known[name] = Peer(name, tuple(address))

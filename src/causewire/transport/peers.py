@@ -110,7 +110,7 @@ class Peers:
         self.timers = Timers()
         self.floors: dict[str, int] = {}
         """Obituaries: all incarnations of a process below this one are gone."""
-        self._departures: set[str] = set()
+        self.departures: set[str] = set()
         """Names whose obituary is that of a process that left properly."""
         self.closing = False
         """Whether this process leaves."""
@@ -236,7 +236,7 @@ class Peers:
         session.heard_at = now
         session.owes = None
         session.silent = False
-        session.obituaries = {n: self._word(n) for n in self.floors if n != peer.name}
+        session.obituaries = {n: self.word(n) for n in self.floors if n != peer.name}
         peer.greet_at = None
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
         if self._me.reports and session.unhandled is None:
@@ -368,8 +368,8 @@ class Peers:
     def _announce(self, name: str, floor: int, left: bool = False) -> None:
         """Tell everybody, before the next message, that a process is gone."""
         self.floors[name] = floor
-        (self._departures.add if left else self._departures.discard)(name)
-        word = self._word(name)
+        (self.departures.add if left else self.departures.discard)(name)
+        word = self.word(name)
         self._carrier.bury(name, floor)
         for other in self.live.values():
             if other.established and other.name != name:
@@ -377,9 +377,9 @@ class Peers:
                 other.obituaries_due = True
                 self.active[other] = None
 
-    def _word(self, name: str) -> int:
+    def word(self, name: str) -> int:
         """Return the obituary of a process as it is sent to others."""
-        return self.floors[name] | (LEFT if name in self._departures else 0)
+        return self.floors[name] | (LEFT if name in self.departures else 0)
 
     def obituary(self, name: str, word: int, informant: str, now: float) -> Session | None:
         """Act on an obituary: all incarnations of a process below a number are gone.
@@ -477,7 +477,7 @@ class Peers:
             del self.known[peer.name]
             if peer.left and not self._carrier.lists:
                 self.floors.pop(peer.name, None)
-                self._departures.discard(peer.name)
+                self.departures.discard(peer.name)
 
     def _discard(self, alias: str) -> bool:
         if not self._carrier.discard(alias):
