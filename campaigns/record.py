@@ -29,6 +29,7 @@ COMMANDS: dict[str, list[str]] = {
         "benchmarks/node.py --repetitions 4",
         "benchmarks/node.py --only distance --repetitions 3 --seconds 5",
     ],
+    "latency": ["benchmarks/latency.py --repetitions 7", "benchmarks/path.py"],
     "simulator": ["benchmarks/sim.py"],
     "check": ["benchmarks/check.py"],
     "metrics": ["benchmarks/metrics.py"],
