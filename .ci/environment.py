@@ -25,8 +25,8 @@ def say(text: str, *, last: bool = False) -> None:
         print(text, flush=True)
 
 
-def install(python: str, packages: int, *what: str) -> None:
-    """Run pip, and say how far it is."""
+def install(python: str, name: str, *what: str) -> None:
+    """Run pip for the packages of this name, and say how far it is."""
     begun, kept, number = time.monotonic(), deque[str](maxlen=30), 0
     command = [python, *_PIP, "--progress-bar", "off", *what]
     with subprocess.Popen(
@@ -37,11 +37,11 @@ def install(python: str, packages: int, *what: str) -> None:
             kept.append(line)
             spent = f"{time.monotonic() - begun:.0f} s"
             collecting = re.match(r"Collecting ([\w.-]+)", line)
-            if collecting and packages:
+            if collecting:
                 number += 1
-                say(f"  fetching package {number} of {packages}: {collecting[1]} ({spent})")
+                say(f"  fetching {name}: {collecting[1]}, number {number} ({spent})")
             elif line.startswith("Installing collected"):
-                say(f"  installing {packages or 'Causewire'} packages ({spent})")
+                say(f"  installing {name} ({spent})")
     if pip.returncode:
         say("")
         sys.exit("".join(kept) + "the packages could not be installed")
@@ -51,13 +51,11 @@ def main() -> None:
     """Make the environment."""
     place, lock = Path(sys.argv[1]), Path(sys.argv[2])
     begun = time.monotonic()
-    packages = len(re.findall(r"^[\w.-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
-    text = f"setting up, once, in {place}: {packages} packages, a minute or two"
-    say(text, last=True)
+    say(f"setting up, once: the packages of {lock}, in {place}; a minute or two", last=True)
     venv.create(place, with_pip=True)
     python = str(place / "bin" / "python")
-    install(python, packages, "--use-pep517", "--require-hashes", "-r", str(lock))
-    install(python, 0, "--no-deps", "--no-build-isolation", "-e", ".")
+    install(python, "packages", "--use-pep517", "--require-hashes", "-r", str(lock))
+    install(python, "Causewire", "--no-deps", "--no-build-isolation", "-e", ".")
     say(f"set up in {time.monotonic() - begun:.0f} seconds", last=True)
 
 

@@ -188,6 +188,8 @@ def test_the_command(
     assert cli.main(["sweep", "e.toml", "--out", "o"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("2 runs in o/runs\n")
+    assert said.out.endswith("see o/report/index.html\n")
+    assert Path("o/report/index.html").is_file()
     assert said.err == ""
     assert cli.main(["sweep", "e.toml", "--out", "o", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"] == 2

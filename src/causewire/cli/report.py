@@ -66,7 +66,9 @@ def _sweep(path: Path, args: argparse.Namespace) -> int:
         raise CommandError("one sweep at a time")
     from ..report.sweeps import report_sweep
 
-    told = report_sweep(path, Path(args.out) if args.out else path / "report")
+    with Progress("writing the report") as progress:
+        progress.say("its figures are drawn")
+        told = report_sweep(path, Path(args.out) if args.out else path / "report")
     if args.json:
         print_json({**told._asdict(), "page": str(told.page)})
     else:
