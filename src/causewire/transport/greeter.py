@@ -129,6 +129,8 @@ class Greeter:
             self._answer(peer, born, greeting, secret, address, now)
         elif reason := self._incompatible(peer, greeting):
             self._refuse(peer, reason, greeting, address)
+        elif greeting.settled and not greeting.answers:
+            self._refused(peer, self._refusal())
         else:
             self._answer(peer, born, greeting, secret, address, now)
 
@@ -200,6 +202,12 @@ class Greeter:
         self._refused(peer, reason)
         if not greeting.settled:
             self.greet(peer, 0, True, address)
+
+    def _refusal(self) -> str:
+        """Return why a peer refuses this process, as far as it can be known here."""
+        if self._carrier.forgets:
+            return "it refuses this process; its log says why"
+        return f"it refuses this process: {self._me.protocol} cannot go on with a restarted member"
 
     def _refused(self, peer: Peer, reason: str) -> None:
         if peer.session is not None:

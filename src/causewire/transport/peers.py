@@ -222,6 +222,7 @@ class Peers:
         session.alias = self._carrier.establish(session.alias, peer.name, born)
         self.by_alias[session.alias] = session
         self.arrivals.renamed |= session.alias != peer.name
+        session.trouble = ""
         peer.address = session.address = address
         config = self._config
         limit = config.local_datagram if _local(address) else config.datagram

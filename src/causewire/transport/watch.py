@@ -129,9 +129,9 @@ def _messages(n: int) -> str:
 
 def _silence(session: Session, now: float) -> str:
     owes = session.owes
+    if session.trouble:
+        return f"{session.name} was refused: {session.trouble}"
     if not session.established:
-        if session.trouble:
-            return f"{session.name} was refused: {session.trouble}"
         tried = "" if owes is None else f", tried for {now - owes:.1f} s"
         return f"{session.name} has not been reached yet{tried}"
     if owes is None or now - owes < 1:
