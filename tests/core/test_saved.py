@@ -85,7 +85,7 @@ class LockStep:
 @pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
 def test_lock_step(protocol: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Csps, "many", many)
-    for seed in range(6):
+    for seed in range(3):
         world = LockStep(protocol, seed)
         for _ in range(150):
             world.step()
