@@ -62,8 +62,7 @@ def _event(page: OpenPage, row: int) -> tuple[float, float]:
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1440, 900)])
+@pytest.mark.parametrize(("width", "height", "scheme"), [(390, 844, "dark"), (1440, 900, "light")])
 def test_every_panel_passes_axe(browser: Any, width: int, height: int, scheme: str) -> None:
     events = simulated("fifo", 200)
     with (

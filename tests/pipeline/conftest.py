@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import socket
@@ -10,13 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from causewire.pipeline import session
-from causewire.pipeline.java import make_java_home
+from causewire.pipeline.java import find_java, make_java_home
 from causewire.pipeline.sweep import Experiment, read_experiment
 
 from .experiments import Write
@@ -27,17 +29,48 @@ if TYPE_CHECKING:
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that lives for a minute: compile quickly, not well."""
 
+ARCHIVES = Path(__file__).parents[2] / ".pytest_cache" / "java"
+
+
+def archive() -> Path:
+    """Where the classes of Spark are kept from one run of the tests to the next.
+
+    Loading them takes half of the time of a JVM that does little.
+    """
+    of = f"{find_java().resolve()} {version('pyspark')}"
+    return ARCHIVES / f"{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"
+
+
+def java_options() -> str:
+    """The options of every JVM of the tests; an archive of other classes is ignored."""
+    kept = archive()
+    return f"{QUICK} -Xlog:disable -XX:SharedArchiveFile={kept}" if kept.exists() else QUICK
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The shared session: two cores, few shuffle partitions."""
+    from pyspark import SparkContext
+
+    kept = archive()
+    part = None if kept.exists() else kept.with_suffix(f".{os.getpid()}")
+    options = java_options()
+    if part is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        options += f" -Xlog:disable -XX:ArchiveClassesAtExit={part}"
     config = {
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
-        "spark.driver.extraJavaOptions": QUICK,
+        "spark.driver.extraJavaOptions": options,
     }
     with session("local[2]", memory="1g", config=config) as spark:
+        gateway: Any = SparkContext._gateway
+        java = gateway.proc
         yield spark
+    if part is not None:  # Java writes it when it ends; half an archive would be fatal
+        java.stdin.close()
+        if java.wait(120) == 0 and part.exists():
+            part.replace(kept)
 
 
 class Cluster:
@@ -92,7 +125,7 @@ def java_environment(place: Path) -> dict[str, str]:
     (place / "tmp").mkdir()
     return os.environ | {
         "JAVA_HOME": str(make_java_home(place)),
-        "JAVA_TOOL_OPTIONS": QUICK,
+        "JAVA_TOOL_OPTIONS": java_options(),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_DIRS": str(place / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
