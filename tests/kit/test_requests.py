@@ -281,3 +281,28 @@ def test_a_rejoined_process_knows_that_its_requests_are_lost() -> None:
             assert await alice.request("bob", b"y", service="echo", timeout=20) == b"y"
 
     run(main)
+
+
+@pytest.mark.parametrize(("protocol", "trips"), [("csps", 2), ("sps", 1), ("fifo", 1)])
+def test_round_trips_of_busy_clients(protocol: str, trips: int) -> None:
+    """Under csps, a request waits until answers to other clients are acknowledged."""
+    taken: list[float] = []
+
+    async def main(loop: VirtualLoop) -> None:
+        settings = {"protocol": protocol}
+        async with kit(loop, "alice", node_=settings) as server:
+            server.serves()(echo)
+
+            async def ask(name: str) -> None:
+                async with kit(loop, name, node_=settings) as client:
+                    await asyncio.sleep(0.0001 * len(name))
+                    for _ in range(30):
+                        start = loop.now
+                        await client.request("alice", b"x")
+                        taken.append(loop.now - start)
+
+            await asyncio.gather(*map(ask, ("bob", "carol", "dave", "erin")))
+
+    run(main)
+    most = sorted(taken)[int(0.95 * len(taken))]
+    assert round(most / 0.002) == trips

@@ -12,6 +12,7 @@ time that the network says. So a test of minutes takes milliseconds, and repeats
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine
 from random import Random
@@ -34,6 +35,9 @@ class _NoSelector:
         if timeout is None:
             raise RuntimeError("every task waits, and no event is left")
         self._loop.now += timeout
+        # What is due a moment later is not due yet: it would find its time not come, and be
+        # armed again for the same moment, for ever.
+        self._loop._clock_resolution = math.ulp(self._loop.now)
         return []
 
 
