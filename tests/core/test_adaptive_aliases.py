@@ -66,6 +66,34 @@ def test_what_waits_for_a_void_message_is_freed() -> None:
     assert b.held_back == 1
 
 
+def test_what_is_void_is_reported_before_the_ack_of_the_message_that_listed_it() -> None:
+    a = Adaptive("a")
+    a.expect(B)
+    a.send(B, "x")
+    a.send("c", "y")
+    a.take_packets()
+    a.abandon(B)
+    assert a.take_packets() == [("c", News(1, (("a", B, 1),)))]
+
+
+@pytest.mark.parametrize("identified", [True, False])
+def test_a_later_incarnation_hears_from_the_origin_what_does_not_come(identified: bool) -> None:
+    a = started()
+    if identified:
+        a.identify(B, "b")
+        a.receive("b", Ack(1))
+        a.forget("b")
+    else:
+        a.abandon(B)
+    a.take_packets()
+    a.expect(B)
+    a.send(B, "again")
+    a.identify(B, "b2")
+    packets = a.take_packets()
+    assert ("b2", News(1, (("a", B, 1),))) in packets
+    assert [packet.kind for to, packet in packets if to != "b2"] == []
+
+
 def test_a_lane_and_news_follow_to_the_name() -> None:
     a = Adaptive("a", cap=0)
     a.expect(B)

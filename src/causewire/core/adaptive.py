@@ -484,6 +484,7 @@ class Adaptive(AliasEndpoint):
             self._held.state(),
             tuple([peer.name for peer in self._burst]),
             frozenset(self._void.items()),
+            frozenset(self._listed_as.items()),
         )
 
     def _copy_into(self, twin: Self) -> None:

@@ -12,7 +12,9 @@ The destination of such an entry does not know under which alias it was meant. A
 reads an alias of this process as this process. If the messages went to another incarnation,
 they never come; the news that the entry is void (`void`) frees what waits for it. Such news
 cannot wait for the ack of the message that listed the entry, which may be the one that waits. So
-it is sent at once, in addition, and the destination remembers it in case it comes first.
+it is sent at once, in addition, and the destination remembers it in case it comes first. News
+travels along the way of the entry, and a process on that way may be gone. So the origin itself
+tells a later incarnation, when it meets it, which of its messages to the alias do not come.
 
 This is safe: messages to an alias become void when their origin gives up the process for
 which it stood. What it sends to the next incarnation has higher numbers, so a process that
@@ -36,7 +38,7 @@ __all__ = ["AliasEndpoint"]
 class AliasEndpoint(LaneEndpoint):
     """Lets a driver name processes, and use names again."""
 
-    __slots__ = ("_held", "_void")
+    __slots__ = ("_held", "_listed_as", "_void")
 
     def __init__(
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
@@ -45,6 +47,8 @@ class AliasEndpoint(LaneEndpoint):
         self._held = HoldingBuffer()
         self._void: dict[str, int] = {}
         """By origin: messages to an alias of this process up to this number do not come."""
+        self._listed_as: dict[str, int] = {}
+        """By alias: the last message of this process that may be listed as one to it."""
 
     def expect(self, alias: str) -> None:
         """Let messages be sent to a process whose name is not known yet.
@@ -80,8 +84,11 @@ class AliasEndpoint(LaneEndpoint):
         self._peers[name] = record
         record.name = name
         record.provisional = False
+        if alias in self._listed_as:
+            self._report(record, self.me, alias, self._listed_as[alias])
         if record.posted:
             record.alias = (alias, record.posted)
+            self._listed_as[alias] = record.posted
         self._past.rename_peer(alias, name)
         if alias in self._due:
             del self._due[alias]
@@ -105,6 +112,8 @@ class AliasEndpoint(LaneEndpoint):
         if record is None or not record.provisional:
             raise LocalProtocolError(f"{alias!r} is not an alias")
         self._flush()
+        if record.posted:
+            self._listed_as[alias] = record.posted
         self._past.drop_peer(alias)
         failed = self._drop_record(alias)
         self._delivered(self.me, alias, self._mid, alias)
@@ -130,6 +139,7 @@ class AliasEndpoint(LaneEndpoint):
         super()._copy_into(twin)
         twin._held = self._held.copy()
         twin._void = self._void.copy()
+        twin._listed_as = self._listed_as.copy()
 
     # -- names of processes that are gone ---------------------------------------
 
