@@ -20,6 +20,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
@@ -72,8 +73,13 @@ def _compiled(function: F, inline: bool) -> F:
 def _cache(function: Callable[..., Any]) -> Any:
     """Return Numba's own cache on disk, but valid as long as the digest is the same."""
     cache: Any = FunctionCache(function)  # type: ignore[no-untyped-call]
+    place = Path(cache._cache_path)
+    if not Path(function.__code__.co_filename).is_file():
+        # It comes from an archive, which is somewhere else in every application of Spark.
+        place = place.parent / "causewire"
+        place.mkdir(parents=True, exist_ok=True)
     cache._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-        cache_path=cache._cache_path,
+        cache_path=str(place),
         filename_base=cache._impl.filename_base,
         source_stamp=digest(function),
     )
