@@ -159,5 +159,5 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
         time.sleep(0.05)
     os.killpg(program.pid, signal.SIGINT)
     told, complaint = program.communicate(timeout=120)
-    assert (program.returncode, told) == (130, "")
     assert complaint == "interrupted: the same command goes on where this one was\n"
+    assert (program.returncode, told) == (130, "")

@@ -71,8 +71,12 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
     spark.sparkContext.setJobDescription(what)
     try:
         yield
-    finally:
+    except KeyboardInterrupt:
+        raise  # in the middle of a call to Java, which would fail if another one began now
+    except BaseException:
         spark.sparkContext.setLocalProperty("spark.job.description", cast(Any, None))
+        raise
+    spark.sparkContext.setLocalProperty("spark.job.description", cast(Any, None))
 
 
 def _ask(spark: SparkSession, works: Sequence[W], job: Callable[[W], A]) -> list[A]:
