@@ -10,8 +10,8 @@ what their applications see:
 - causal order holds, across crashes;
 - nobody takes a process that crashed for a new one.
 
-What a process did and had not stored when it crashed has not happened. The oracle is told
-about sends when they are in the store; nobody can have seen them before.
+What a process did and had not stored when it crashed has not happened. The oracle learns
+of a send when it is in the store; nobody can have seen it before.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class _Kept:
 
 
 def told(protocol: str, story: Sequence[Event]) -> list[Event]:
-    """Return what happens when the story is told under a protocol."""
+    """Return the events of the story under a protocol."""
     kept = _Kept()
     workload = {"kind": "replay", "trace": trace_of(story)}
     settings: dict[str, Any] = {"protocol": protocol, "workload": workload, "network": _NETWORK}

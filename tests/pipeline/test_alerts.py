@@ -1,4 +1,4 @@
-"""Alerts of a watch, its tables, and streams that are not files of ours."""
+"""Alerts of a watch, its tables, and streams that are not directories of trace files."""
 
 from __future__ import annotations
 

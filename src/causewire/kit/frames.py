@@ -1,6 +1,6 @@
 """How the kit writes its messages: a mark, the kind, and fields.
 
-A message of the kit begins with `MARK`, so that it is told apart from what an application sends
+A message of the kit begins with `MARK`, which distinguishes it from what an application sends
 with `Node.send` directly. Numbers are those of the transport (`varint`); text and bytes follow
 their length. A frame that is cut short or malformed raises `MalformedError`, and is dropped.
 """

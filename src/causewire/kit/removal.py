@@ -1,4 +1,4 @@
-"""Removing members that died, so that everybody has the same entries of theirs.
+"""Removing members that died, so that all others end up with the same entries from them.
 
 See `machine` for the theory. This module has the coordinator's survey, and how others answer it.
 """

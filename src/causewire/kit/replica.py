@@ -5,6 +5,7 @@ See `machine` for the theory. This module has entries and what follows from deli
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from .entries import (
@@ -27,7 +28,7 @@ from .entries import (
 __all__ = ["Replica"]
 
 
-class Replica:
+class Replica(ABC):
     """The entries that a member has delivered, and what follows from them."""
 
     def __init__(self, me: Member) -> None:
@@ -77,13 +78,13 @@ class Replica:
         """The members that entries are sent to: all others that are not known to be dead."""
         return tuple([m for m in self.view if m not in self.dead and m != self.me])
 
+    @abstractmethod
     def _settle(self) -> None:
         """Do everything that has become possible."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _dropped(self, member: Member) -> None:
         """Forget what is noted of somebody who is not a member any more."""
-        raise NotImplementedError
 
     # -- entries ----------------------------------------------------------------
 

@@ -34,10 +34,10 @@ import numpy as np
 
 from .._compiled import Longs
 from ..check import Columns, Kernel
-from ..check import loop as _loop
 from ..check.columns import DELIVER as _DELIVER
 from ..check.columns import SEND as _SEND
 from ..check.kernel import Found, Odd
+from ..check.loop import FOUND, SET_ASIDE
 from ..trace import DELIVER, SEND, Event
 
 __all__ = ["LateRow", "LiveRun", "LiveViolation", "LiveWindow"]
@@ -100,8 +100,8 @@ class _Live(Kernel):
     def take(self) -> tuple[Longs, Longs]:
         """Violations and rows set aside since the last time."""
         found, odd = self.found.copy(), self.odd.copy()
-        self._state.counters[_loop.FOUND] = 0
-        self._state.counters[_loop.SET_ASIDE] = 0
+        self._state.counters[FOUND] = 0
+        self._state.counters[SET_ASIDE] = 0
         self._odd.clear()
         return found, odd
 

@@ -2,7 +2,7 @@
 
 A specification is plain JSON with its numbers in it. The page draws it in the
 browser, where it can be hovered over, zoomed and saved; `vega` draws the same one
-as SVG and PNG. Series are told apart by colour, shape and dash at once, and every
+as SVG and PNG. Series differ in colour, shape and dash at once, and every
 colour has a contrast of at least 3 to 1 on light and on dark paper. The style
 sheet of the page changes the colours of text and axes on dark paper.
 """
