@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.fs as fs
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -18,43 +17,26 @@ from causewire.pipeline.metrics import measure_paths
 from causewire.pipeline.outcomes import OUTCOME, report_of
 from causewire.pipeline.stretches import over_stretches
 from causewire.pipeline.sweep.folder import Folder
-from causewire.trace import storage, write_trace
+from causewire.trace import write_trace
 
+from ..bucket import Bucket, empty_bucket
 from .runs import SMALL, frame_of, long_run, noting
 
 
 @pytest.fixture
-def bucket(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.FileSystem]:
-    """An S3 server on loopback with a bucket, known to this process and to workers."""
-    moto = pytest.importorskip("moto.server")
-    running: Any = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    host, port = running.get_host_and_port()
-    settings = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "someone",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
+def bucket(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """A bucket that is known to this process and to workers."""
     environment: Any = spark.sparkContext.environment  # of workers that are started from now on
     before = dict(environment)
-    environment.update(settings)
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    storage.forget_stores()
-    store = fs.S3FileSystem(
-        endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True
-    )
-    store.create_dir("runs")
-    yield store
-    environment.clear()
-    environment.update(before)
-    storage.forget_stores()
-    running.stop()
+    with empty_bucket(monkeypatch) as store:
+        environment.update(store.settings)
+        yield store
+        environment.clear()
+        environment.update(before)
 
 
 @pytest.mark.slow
-def test_a_store_on_spark(spark: SparkSession, bucket: fs.FileSystem, tmp_path: Path) -> None:
+def test_a_store_on_spark(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> None:
     """A long run in one file, and in files of nodes, gives the report of the local files."""
     events = long_run(7, steps=300, causal=False)
     write_trace(tmp_path / "whole.parquet", events)
@@ -64,8 +46,7 @@ def test_a_store_on_spark(spark: SparkSession, bucket: fs.FileSystem, tmp_path: 
     files = {"whole/a trace.parquet": "whole.parquet"}
     files |= {f"nodes/{name}.parquet": f"{name}.parquet" for name in names}
     for name, file in files.items():
-        with bucket.open_output_stream(f"runs/{name}", compression=None) as out:
-            out.write((tmp_path / file).read_bytes())
+        bucket.write(name, (tmp_path / file).read_bytes())
     wanted = check(tmp_path / "whole.parquet")
     assert wanted.violations > 0
     for place in ("s3://runs/whole", "s3://runs/nodes"):

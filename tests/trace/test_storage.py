@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow.fs as fs
 import pytest
 
 from causewire.check import check
 from causewire.cli import main
-from causewire.trace import Event, TraceError, open_trace, storage, write_trace
+from causewire.trace import Event, TraceError, open_trace, write_trace
 from causewire.trace.formats.foreign import read_foreign
 from causewire.trace.storage import RemotePath, expand, locate, read_bytes
 
+from ..bucket import empty_bucket
 from .shop import otlp, overtaken
 
 EVENTS = [
@@ -29,47 +29,19 @@ EVENTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """An S3 server on loopback."""
-    moto = pytest.importorskip("moto.server")
-    running: Any = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    host, port = running.get_host_and_port()
-    yield f"http://{host}:{port}"
-    running.stop()
-
-
 @pytest.fixture
-def bucket(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     """A bucket with a trace as Parquet, as JSON lines, and with spans."""
-    settings = {
-        "AWS_ENDPOINT_URL": server,
-        "AWS_ACCESS_KEY_ID": "someone",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    storage.forget_stores()
-    place = server.removeprefix("http://")
-    store = fs.S3FileSystem(endpoint_override=place, scheme="http", allow_bucket_creation=True)
-    store.create_dir("runs")
     write_trace(tmp_path / "all.parquet", EVENTS)
     for name in ("a", "b"):
         write_trace(tmp_path / f"{name}.jsonl", [e for e in EVENTS if e.process == name])
-    files = {
-        "whole/a trace.parquet": (tmp_path / "all.parquet").read_bytes(),
-        "nodes/a.jsonl.gz": gzip.compress((tmp_path / "a.jsonl").read_bytes()),
-        "nodes/b.jsonl": (tmp_path / "b.jsonl").read_bytes(),
-        "nodes/_hidden.jsonl": b"no",
-        "spans/x.json": otlp(overtaken()),
-    }
-    for name, data in files.items():
-        with store.open_output_stream(f"runs/{name}", compression=None) as out:
-            out.write(data)
-    yield "s3://runs"
-    storage.forget_stores()
+    with empty_bucket(monkeypatch) as store:
+        store.write("whole/a trace.parquet", (tmp_path / "all.parquet").read_bytes())
+        store.write("nodes/a.jsonl.gz", gzip.compress((tmp_path / "a.jsonl").read_bytes()))
+        store.write("nodes/b.jsonl", (tmp_path / "b.jsonl").read_bytes())
+        store.write("nodes/_hidden.jsonl", b"no")
+        store.write("spans/x.json", otlp(overtaken()))
+        yield "s3://runs"
 
 
 @pytest.mark.slow
