@@ -6,7 +6,8 @@ so that acks share datagrams with the answers.
 
 A turn ends with a callback that is scheduled when there is something to send. Tasks that were
 woken before that run first. If datagrams arrive when the end of the turn is scheduled already,
-the tasks that they wake would run too late, so the end of the turn is put off, once.
+the tasks that they wake would run too late. If it was scheduled for acks or by a timer, it is
+put off, once. If somebody has sent, it is not: under load that would cost a tenth of the rate.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Bridge:
         "_backlog",
         "_late",
         "_notice",
+        "_patient",
         "_timer",
         "_timer_at",
         "due",
@@ -53,8 +55,10 @@ class Bridge:
         self.loop = asyncio.get_running_loop()
         self.due = False
         """Whether the end of the turn is scheduled."""
+        self._patient = False
+        """Whether it may be put off: nobody has sent anything yet."""
         self._late = False
-        """Whether datagrams have arrived since then."""
+        """Whether it is put off, because datagrams have arrived since."""
         self._notice = notice
         """Is called when the transport may have events."""
         self._backlog: deque[tuple[bytes, Address]] = deque()
@@ -78,6 +82,12 @@ class Bridge:
             self.due = True
             self.loop.call_soon(self._end_turn)
 
+    def _soon_for_acks(self) -> None:
+        """Do the same for acks and timers, which can wait for what others send."""
+        if not self.due:
+            self.soon()
+            self._patient = True
+
     def _end_turn(self) -> None:
         """Flush, after everybody who was woken in this turn has had an opportunity to send."""
         if self._late:
@@ -87,7 +97,7 @@ class Bridge:
             self._really_end_turn()
 
     def _really_end_turn(self) -> None:
-        self.due = self._late = False
+        self.due = self._patient = self._late = False
         self.flush()
 
     def flush(self) -> None:
@@ -145,10 +155,8 @@ class Bridge:
         except OSError:
             self.transport.stats.drop(DropReason.NOT_RECEIVED)
         self._notice()
-        if self.due:
-            self._late = True
-        else:
-            self.soon()
+        self._late = self._patient
+        self._soon_for_acks()
 
     def _arm(self) -> None:
         """Set a timer that fires no later than the transport needs it."""
@@ -165,4 +173,4 @@ class Bridge:
     def _fired(self) -> None:
         self._timer = None
         self.transport.timer_fired(self.loop.time())
-        self.soon()
+        self._soon_for_acks()
