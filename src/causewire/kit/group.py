@@ -202,6 +202,11 @@ class Group:
         """The causal cut that everybody has delivered: for each author, up to which number."""
         return self._stable
 
+    @property
+    def kept(self) -> int:
+        """How many messages and changes are kept here because a member may lack them."""
+        return self._machine.kept
+
     async def until_stable(self, message: GroupMessage | MessageId) -> None:
         """Wait until all members have delivered a message.
 

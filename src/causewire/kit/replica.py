@@ -78,6 +78,11 @@ class Replica(ABC):
         """The members that entries are sent to: all others that are not known to be dead."""
         return tuple([m for m in self.view if m not in self.dead and m != self.me])
 
+    @property
+    def kept(self) -> int:
+        """How many delivered entries are kept because a member may lack them."""
+        return sum(map(len, self._log.values()))
+
     @abstractmethod
     def _settle(self) -> None:
         """Do everything that has become possible."""
