@@ -199,3 +199,13 @@ def test_what_the_failing_runs_are_made_of() -> None:
 def test_the_judge_finds_mistakes_in_the_handling_of_failures(name: str) -> None:
     """`python -m tests.transport.wire_mistakes` counts how often."""
     assert next(found(name, range(1500)), None) is not None
+
+
+LATE_NEWS = {41001437: "adaptive", 41004170: "csps", 41006171: "csps", 41009928: "csps"}
+"""Seeds whose last news, that a name was taken, waits for a keepalive when all else is quiet."""
+
+
+@pytest.mark.parametrize("seed", LATE_NEWS)
+def test_a_process_whose_name_was_taken_is_told_with_a_keepalive(seed: int) -> None:
+    verdict = play(seed, LATE_NEWS[seed], failures=True)
+    assert verdict.fine, verdict.complaints[:3]

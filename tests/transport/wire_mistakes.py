@@ -63,6 +63,10 @@ def _accepts_the_buried(self: Greeter, peer: Any, *arguments: Any) -> None:
     _answer(self, peer, *arguments)
 
 
+def _stays_ignorant(self: Peers, *arguments: Any) -> None:
+    """A process that nobody accepts any more does not notice it."""
+
+
 _answer = Greeter._answer
 
 MISTAKES: dict[str, tuple[type, str, Callable[..., Any]]] = {
@@ -72,6 +76,7 @@ MISTAKES: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "the buried come back": (Greeter, "_answer", _accepts_the_buried),
     "receipts of others are settled": (Transport, "_delivered", _confirms_too_much),
     "receipts stay open": (Peers, "end", _loses_receipts),
+    "the superseded do not notice": (Peers, "superseded", _stays_ignorant),
 }
 
 

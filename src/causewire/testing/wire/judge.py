@@ -23,6 +23,8 @@ from .host import Host
 
 __all__ = ["Judge", "JudgedMessage", "Verdict"]
 
+UNEXPLAINED = "failed, and nobody gave up"
+
 
 @dataclass(slots=True)
 class Verdict:
@@ -112,7 +114,7 @@ class Judge:
         hosts = [host for host in hosts if not host.gone]
         current = {host.life: host for host in hosts}
         for message in self._messages:
-            self._account(message, current)
+            self._account(message, current, verdict.complaints)
         for host in hosts:
             transport = host.transport
             verdict.dropped += sum(transport.stats.dropped.values())
@@ -123,9 +125,22 @@ class Judge:
                 verdict.complaints.append(f"{host.name} still has messages that arrived")
         return verdict
 
-    def _account(self, message: JudgedMessage, current: dict[int, Host]) -> None:
+    def explained(self, hosts: Collection[Host]) -> bool:
+        """Return whether of every failure between the living one of the two knows the reason.
+
+        A process whose name was taken, or whose number was too low, may have to wait for its
+        next keepalive to be told.
+        """
+        current = {host.life: host for host in hosts if not host.gone}
+        complaints: list[str] = []
+        for message in self._messages:
+            self._account(message, current, complaints)
+        return not any(UNEXPLAINED in complaint for complaint in complaints)
+
+    def _account(
+        self, message: JudgedMessage, current: dict[int, Host], complaints: list[str]
+    ) -> None:
         """Has everybody got it who is still who it was, and is every receipt true?"""
-        complaints = self.verdict.complaints
         sender = current.get(message.life)
         for session in message.sessions:
             host = self.incarnations.get((session.name, session.incarnation))
@@ -143,9 +158,7 @@ class Judge:
             elif not session.over and message.mid > session.confirmed:
                 complaints.append(f"no receipt for message {message.number}")
             elif not arrived and not _parted(sender, receiver):
-                complaints.append(
-                    f"message {message.number} to {session.name} failed, and nobody gave up"
-                )
+                complaints.append(f"message {message.number} to {session.name} {UNEXPLAINED}")
 
 
 def _queued(host: Host) -> set[int]:

@@ -463,7 +463,7 @@ class Wire:
             self.at(1.0, self._directory)
         self.run(max([load.span, 0.5, *[begin + 0.5 for begin, *_ in self._orphans]]))
         last = self.now + faults.lasting
-        while not self._at_rest():
+        while not (self._at_rest() and self.judge.explained(self.hosts.values())):
             if self.now > last + patience:
                 self.verdict.complaints.append(f"not at rest after {self.now:.0f} s")
                 break
