@@ -31,6 +31,7 @@ COMMANDS = {
     "demo": "see causality break, hold, and why, in a chat of five",
     "protocols": "list the protocols: what each guarantees, needs and costs",
     "simulate": "run a whole system in simulated time, faults included",
+    "replay": "send the messages of a trace again, under every protocol",
     "workload": "generate microservices, and compare them with production",
     "check": "is a trace causally ordered, and if not, why?",
     "explore": "look at a trace in the browser: zoom, click, ask why",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ..trace import Trace, TraceError, open_trace, read_shiviz, trace_of
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY, SPAN_FORMATS
 from ..trace.shiviz import DELIMITER, PATTERN
-from ..trace.storage import expand
 
 if TYPE_CHECKING:
     from ..trace.formats.foreign import Foreign
@@ -94,7 +93,7 @@ def format_of(args: argparse.Namespace) -> str:
     Raises:
         TraceError: An input does not exist, or cannot be read.
     """
-    from ..trace.formats.foreign import detect
+    from ..trace.formats.foreign import format_of_paths
 
     if args.format != "auto":
         return str(args.format)
@@ -102,11 +101,7 @@ def format_of(args: argparse.Namespace) -> str:
         return "table"
     if is_shiviz(args):
         return "shiviz"
-    files = [file for name in args.traces for file in expand(name)]
-    if not files or all(file.name.endswith(".parquet") for file in files):
-        return "trace"
-    found = detect(next(file for file in files if not file.name.endswith(".parquet")))
-    return found if found in SPAN_FORMATS else "trace"
+    return format_of_paths(args.traces)
 
 
 def span_options(args: argparse.Namespace) -> SpanOptions:

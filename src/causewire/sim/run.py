@@ -148,6 +148,7 @@ class Simulation:
                 messages=self._messages,
                 random=random,
                 think=self._think,
+                now=lambda: scheduler.now,
             )
         )
         self._application = Application(

@@ -54,6 +54,8 @@ class Environment:
     """The random generator of the run: uniform over [0, 1)."""
     think: Callable[[], int]
     """Draws a think time."""
+    now: Callable[[], int]
+    """Returns the simulated time in nanoseconds."""
 
 
 class Traffic(ABC):

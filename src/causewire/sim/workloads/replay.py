@@ -5,7 +5,8 @@ only when everything has been delivered to it that had been delivered to it
 before that send in the trace. So happened-before is kept: two sends that were
 ordered are ordered again, under another protocol and on another network. (More
 may be ordered than was: nothing keeps other messages from being delivered
-earlier than they were.)
+earlier than they were.) Spans of another system are replayed likewise, except
+that a process handles its requests independently of each other (`script.py`).
 
 With `pace`, the process lets as much time pass as it did in the trace, between
 the last thing that a send depended on and the send. The script of a replay is
@@ -17,120 +18,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, ClassVar
 
-from ...trace import DELIVER, SEND, Event, Trace, TraceError, open_trace
-from ..errors import SimulationError
+from ...trace import Trace
 from ..process import Process, SimMessage
 from ..settings import by, flag, optional, text
 from .base import NOTHING, Action, Environment, Traffic, Wake, Workload
+from .script import Script, read_script
 
 __all__ = ["Replay"]
-
-Label = tuple[str, int]
-"""A message: its origin, and its number among those of the origin, from 1."""
-
-
-class Step:
-    """One send of a process, and what it waits for."""
-
-    __slots__ = ("gap", "missing", "size", "to")
-
-    def __init__(self, to: tuple[str, ...], gap: int, missing: int, size: int | None) -> None:
-        self.to = to
-        self.gap = gap
-        """Time from the last thing it depends on to the send."""
-        self.missing = missing
-        """How many messages must be delivered after the send before this one."""
-        self.size = size
-
-
-class Role:
-    """What one process does in a replay: its sends, and which delivery is for which."""
-
-    __slots__ = ("needs", "steps")
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.needs: dict[Label, int] = {}
-        """The step that waits for the delivery of a message."""
-
-
-class Script:
-    """The sends of one run of a trace."""
-
-    __slots__ = ("messages", "names", "roles")
-
-    def __init__(self, events: Sequence[Event], source: str) -> None:
-        by_process: dict[str, list[Event]] = {}
-        for event in events:
-            by_process.setdefault(event.process, []).append(event)
-            for peer in event.peers:
-                by_process.setdefault(peer, [])
-        self.names = tuple(sorted(by_process))
-        start = min((event.time_ns or 0 for event in events), default=0)
-        labels: dict[tuple[str, int], Label] = {}
-        for name in self.names:
-            by_process[name].sort(key=lambda event: event.seq)
-            sends = [event for event in by_process[name] if event.kind == SEND]
-            for number, event in enumerate(sends, 1):
-                key = (name, event.mid or 0)
-                if key in labels or not event.peers:
-                    fault = "twice" if key in labels else "to nobody"
-                    raise SimulationError(f"{source}: {name} sends message {event.mid} {fault}")
-                labels[key] = (name, number)
-        self.messages = len(labels)
-        self.roles = {
-            name: self._role(by_process[name], labels, start, source) for name in self.names
-        }
-
-    @staticmethod
-    def _role(
-        events: Sequence[Event], labels: dict[tuple[str, int], Label], start: int, source: str
-    ) -> Role:
-        role = Role()
-        missing = 0
-        last = start
-        for event in events:
-            now = start if event.time_ns is None else event.time_ns
-            if event.kind == SEND:
-                gap = max(0, now - last)
-                role.steps.append(Step(event.peers, gap, missing, event.payload_bytes))
-                missing = 0
-            else:
-                label = labels.get((event.origin or "", event.mid or 0))
-                if label is None:
-                    raise SimulationError(
-                        f"{source}: {event.process} delivers message {event.mid} of "
-                        f"{event.origin}, which the trace does not send"
-                    )
-                if label not in role.needs:
-                    role.needs[label] = len(role.steps)
-                    missing += 1
-            last = max(last, now)
-        return role
-
-
-def _script(source: Trace | str, run: str | None) -> Script:
-    """Read the sends and deliveries of one run of a trace."""
-    name = source.name if isinstance(source, Trace) else source
-    try:
-        trace = source if isinstance(source, Trace) else open_trace(source)
-        chosen = run
-        events = []
-        for event in trace.events():
-            if chosen is None:
-                chosen = event.run
-            if event.run == chosen:
-                if event.kind in (SEND, DELIVER):
-                    events.append(event)
-            elif run is None:
-                raise SimulationError(f"{name} has several runs: choose one by 'run'")
-    except TraceError as error:
-        raise SimulationError(str(error)) from None
-    if not any(event.kind == SEND for event in events):
-        raise SimulationError(f"{name}: nothing is sent" + (f" in run {run!r}" if run else ""))
-    return Script(events, name)
 
 
 def _source(value: Any, what: str) -> Trace | str:
@@ -148,10 +46,12 @@ class Replay(Workload):
     trace: Trace | str = field(metadata=by(_source))
     run: str | None = field(default=None, metadata=by(optional(text)))
     pace: bool = field(default=True, metadata=by(flag))
+    by_request: bool = field(default=False, metadata=by(flag))
+    """Whether the processes of an open trace are requests, made of spans; files are looked into."""
     script: Script = field(init=False, repr=False, compare=False)
 
     def check(self) -> None:
-        object.__setattr__(self, "script", _script(self.trace, self.run))
+        object.__setattr__(self, "script", read_script(self.trace, self.run, self.by_request))
 
     def own_names(self) -> tuple[str, ...]:
         return self.script.names
@@ -161,9 +61,9 @@ class Replay(Workload):
 
     def reach(self, names: Sequence[str]) -> list[int]:
         reaches = {
-            len(step.to) - (name in step.to)
-            for name, role in self.script.roles.items()
-            for step in role.steps
+            len(step.to) - (strand.process in step.to)
+            for strand in self.script.strands
+            for step in strand.steps
         }
         return sorted(reaches)
 
@@ -172,58 +72,68 @@ class Replay(Workload):
 
 
 class Playback(Traffic):
-    """A replay at work.
-
-    A process notes how many of its steps are done; `left` is 1 while it pauses
-    before the next.
-    """
+    """A replay at work."""
 
     def __init__(self, environment: Environment, script: Script, pace: bool) -> None:
         super().__init__(environment)
-        self._roles = [script.roles[name] for name in environment.names]
-        self._missing = [[step.missing for step in role.steps] for role in self._roles]
+        self._strands = script.strands
+        self._waiting = script.waiting
         self._pace = pace
+        self._missing = [[step.missing for step in strand.steps] for strand in script.strands]
+        self._done = [0] * len(script.strands)
+        self._pausing = [False] * len(script.strands)
+        self._order = count()
         for p in environment.processes:
-            p.note = 0
+            p.note = []  # a heap: when its strands end their pauses
+        self._by_name = {p.name: p for p in environment.processes}
 
     def start(self) -> Iterator[tuple[Process, int]]:
-        for p in self.environment.processes:
-            if self._ready(p):
-                p.left = 1
-                yield p, self._gap(p)
+        for number, strand in enumerate(self._strands):
+            if self._ready(number):
+                p = self._by_name[strand.process]
+                yield p, self._pause(p, number)
 
     def wake(self, p: Process) -> Iterator[Action]:
-        p.left = 0
-        yield self._send(p)
-        yield from self._proceed(p)
+        *_, number = heappop(p.note)
+        self._pausing[number] = False
+        yield self._send(p, number)
+        yield from self._proceed(p, number)
 
     def react(self, p: Process, message: SimMessage) -> Iterable[Action]:
-        step = self._roles[p.index].needs.get((message.origin.name, message.mid))
-        missing = self._missing[p.index]
-        if step is None or step >= len(missing):
-            return NOTHING
-        missing[step] -= 1
-        return self._proceed(p)
+        waits = self._waiting.get((p.name, message.note))
+        return NOTHING if waits is None else self._delivered(p, waits)
 
-    def _ready(self, p: Process) -> bool:
-        """Return whether p can make its next send now."""
-        missing = self._missing[p.index]
-        done: int = p.note
-        return done < len(missing) and not missing[done] and not p.left
+    def _delivered(self, p: Process, waits: Iterable[tuple[int, int]]) -> Iterator[Action]:
+        for number, step in waits:
+            missing = self._missing[number]
+            if step < len(missing):
+                missing[step] -= 1
+                yield from self._proceed(p, number)
 
-    def _gap(self, p: Process) -> int:
-        return self._roles[p.index].steps[p.note].gap if self._pace else 0
+    def _ready(self, number: int) -> bool:
+        """Return whether a strand can make its next send now."""
+        missing, done = self._missing[number], self._done[number]
+        return done < len(missing) and not missing[done] and not self._pausing[number]
 
-    def _proceed(self, p: Process) -> Iterator[Action]:
+    def _gap(self, number: int) -> int:
+        return self._strands[number].steps[self._done[number]].gap if self._pace else 0
+
+    def _pause(self, p: Process, number: int) -> int:
+        """Let a strand pause before its next send; return for how long."""
+        gap = self._gap(number)
+        self._pausing[number] = True
+        heappush(p.note, (self.environment.now() + gap, next(self._order), number))
+        return gap
+
+    def _proceed(self, p: Process, number: int) -> Iterator[Action]:
         """Send for as long as nothing is missing, up to the next pause."""
-        while self._ready(p):
-            if gap := self._gap(p):
-                p.left = 1
-                yield Wake(gap)
+        while self._ready(number):
+            if self._gap(number):
+                yield Wake(self._pause(p, number))
             else:
-                yield self._send(p)
+                yield self._send(p, number)
 
-    def _send(self, p: Process) -> SimMessage:
-        step = self._roles[p.index].steps[p.note]
-        p.note += 1
-        return SimMessage(p, step.to, None, step.size)
+    def _send(self, p: Process, number: int) -> SimMessage:
+        step = self._strands[number].steps[self._done[number]]
+        self._done[number] += 1
+        return SimMessage(p, step.to, step.message, step.size)

@@ -20,12 +20,14 @@ from ..reader import Trace, trace_of
 from ..schema import Event, TraceError, because
 from ..storage import Location, expand, locate, read_bytes
 from . import jaeger, otlp, zipkin
+from .names import SPAN_FORMATS
 from .rows import Refused, Row
 from .spans import Span, SpanOptions, rows_of_run, runs_of
 
 __all__ = [
     "Foreign",
     "detect",
+    "format_of_paths",
     "read_foreign",
     "read_rows",
     "spans_of_file",
@@ -63,6 +65,22 @@ def detect(location: Location) -> str:
         reason = because(error) if isinstance(error, OSError) else str(error)
         raise TraceError(location, None, f"cannot be read: {reason}") from None
     return detect_bytes(data)
+
+
+def format_of_paths(paths: Sequence[str]) -> str:
+    """Return the format of some files: one of `SPAN_FORMATS`, or `trace` for anything else.
+
+    Args:
+        paths: Files, directories, patterns and URLs; the first file that is not Parquet
+            decides.
+
+    Raises:
+        TraceError: A path does not exist, or cannot be read.
+    """
+    files = (file for path in paths for file in expand(path))
+    other = next((file for file in files if not file.name.endswith(".parquet")), None)
+    found = "trace" if other is None else detect(other)
+    return found if found in SPAN_FORMATS else "trace"
 
 
 def detect_bytes(data: bytes) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ __all__ = [
     "Span",
     "SpanOptions",
     "identifier",
+    "place_of",
     "rows_of_run",
     "runs_of",
 ]
@@ -395,6 +397,23 @@ def _strands(family: _Family) -> dict[int, str]:
             family.notes[OVERLAP] += not by_itself
             stack.append((child, name if by_itself else f"{name}~{child.span}"))
     return names
+
+
+_STRAND = re.compile(r"(.+)#(?:[0-9a-f]+:)?[0-9a-f]+(?:~[0-9a-f]+)*", re.DOTALL)
+
+
+def place_of(process: str) -> str | None:
+    """Return the service instance that a request is handled by.
+
+    Args:
+        process: A process of rows that were made by request.
+
+    Returns:
+        The instance, or None if the process only observes in which order an instance or a
+        partition takes messages.
+    """
+    found = _STRAND.fullmatch(process)
+    return found[1] if found else None
 
 
 def _name(family: _Family, span: Span, mark: str) -> str:

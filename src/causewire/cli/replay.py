@@ -1,0 +1,132 @@
+"""`causewire replay`: the messages of a trace again, under every protocol."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+from .. import protocols
+from ..core.errors import LocalProtocolError
+from ..sim import Config, SimulationError, Summary, simulate
+from ..sim.workloads import Replay
+from ..trace import TraceError
+from ..trace.formats.names import SPAN_FORMATS
+from .assignments import assign, table_of
+from .errors import CommandError
+from .output import count, duration, print_json, table
+from .progress import Progress
+from .traces import add_trace_arguments, format_of, open_traces, span_options
+
+__all__ = ["configure", "run"]
+
+_EPILOG = """\
+examples:
+  causewire replay run.parquet
+  causewire replay spans.json --protocol csps --protocol adaptive --set network.latency=0.25ms
+  causewire replay jaeger-export/ --no-pace --set network.loss=0.01 --json
+
+Every message is sent again when everything has been delivered that its send depended on. Of spans
+(OTLP, Jaeger, Zipkin), calls, replies and messages in queues are sent between service instances;
+requests that an instance handles at the same time do not depend on each other. Without --protocol,
+all protocols that can carry the messages are compared. docs/simulation.md has the settings.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    add_trace_arguments(parser)
+    add = parser.add_argument
+    add("--protocol", action="append", metavar="P", help="may be repeated; default: all that can")
+    add("--run", metavar="NAME", help="the run to replay; default: the only one, or all spans")
+    add("--no-pace", action="store_true", help="send as soon as possible: do not keep pauses")
+    add("--seed", type=int, default=0, metavar="S", help="of every random draw; default: 0")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the simulation, such as network.latency=5ms; may be repeated",
+    )
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        workload = _workload(args)
+        summaries, refused = _runs(args, workload)
+    except (SimulationError, TraceError, LocalProtocolError) as error:
+        raise CommandError(str(error)) from None
+    if args.json:
+        found = {name: summary.to_dict() for name, summary in summaries.items()}
+        print_json({"protocols": found, "refused": refused})
+        return 0
+    script = workload.script
+    among = count(len(script.names), "process", "processes")
+    print(f"{count(script.messages, 'message')} among {among}, seed {args.seed}\n")
+    print(table([_HEADING, *(_row(name, summary) for name, summary in summaries.items())]))
+    if refused:
+        print(f"\ncannot carry these messages: {', '.join(refused)}")
+    return 0
+
+
+def _workload(args: argparse.Namespace) -> Replay:
+    by_request = format_of(args) in SPAN_FORMATS and span_options(args).process_by == "request"
+    trace, _ = open_traces(args)
+    return Replay(trace=trace, run=args.run, pace=not args.no_pace, by_request=by_request)
+
+
+def _runs(args: argparse.Namespace, workload: Replay) -> tuple[dict[str, Summary], dict[str, str]]:
+    """Return the summary under each protocol, and why others cannot carry the messages."""
+    settings: dict[str, Any] = {}
+    for assignment in args.set:
+        assign(settings, assignment)
+    table_of(settings, "network")
+    summaries: dict[str, Summary] = {}
+    refused: dict[str, str] = {}
+    live = (name for name in protocols.names() if protocols.describe(name).live)
+    for name in args.protocol or live:
+        chosen = {**settings, "protocol": name, "seed": args.seed, "workload": workload}
+        try:
+            config = Config.from_dict(chosen)
+        except SimulationError as error:
+            if args.protocol:
+                raise
+            refused[name] = str(error)
+            continue
+        with Progress(name) as progress:
+            summaries[name] = simulate(config, progress=partial(_show, progress))
+    if not summaries:
+        raise CommandError(next(iter(refused.values())))
+    return summaries, refused
+
+
+def _show(progress: Progress, sent: int, total: int) -> None:
+    progress.of(sent, total, "messages sent")
+
+
+_HEADING = (
+    "protocol",
+    "causal",
+    "latency",
+    "99 %",
+    "held at sender",
+    "at receiver",
+    "metadata, bits",
+    "control packets",
+    "undelivered",
+)
+
+
+def _row(name: str, s: Summary) -> tuple[str, ...]:
+    return (
+        name,
+        "yes" if protocols.describe(name).causal else "no",
+        duration(s.latency.mean_ns),
+        duration(s.latency.p99_ns),
+        duration(s.held_at_sender.mean_ns),
+        duration(s.held_at_receiver.mean_ns),
+        f"{s.metadata_bits / max(s.copies, 1):,.0f}",
+        f"{s.control_per_message:.2f}",
+        "0" if s.undelivered is None else f"{s.undelivered.copies:,}",
+    )
