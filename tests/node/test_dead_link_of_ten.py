@@ -85,6 +85,8 @@ class Ten:
         for name in NAMES:
             for work in (self._watch(name), self._read(name), self._talk(name)):
                 self._tasks.append(asyncio.create_task(work))
+        for name in ENDS:
+            self._tasks.append(asyncio.create_task(self._talk_across(name)))
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -110,8 +112,12 @@ class Ten:
         while self._talking:
             await asyncio.sleep(self.random.expovariate(1 / PAUSE))
             self._send(name, self.random.sample(others, self.random.choice((1, 1, 2))))
-            if name in ENDS:  # so that the dead link is noticed soon
-                self._send(name, list(ENDS - {name}))
+
+    async def _talk_across(self, name: str) -> None:
+        """Use the link often, as the times count from the first message that it loses."""
+        while self._talking:
+            await asyncio.sleep(PAUSE / 2)
+            self._send(name, list(ENDS - {name}))
 
     def _send(self, name: str, to: list[str]) -> None:
         number = len(self._pasts)

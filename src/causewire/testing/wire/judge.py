@@ -129,7 +129,7 @@ class Judge:
         """Return whether of every failure between the living one of the two knows the reason.
 
         A process whose name was taken, or whose number was too low, may have to wait for its
-        next keepalive to be told.
+        next keepalive before it hears of it.
         """
         current = {host.life: host for host in hosts if not host.gone}
         complaints: list[str] = []
