@@ -19,7 +19,6 @@ from causewire.core.endpoint import LocalProtocolError
 from causewire.node import (
     Closed,
     DeliveryFailed,
-    Node,
     NodeRejoined,
     NodeSuperseded,
     PeerForgotten,
@@ -344,12 +343,6 @@ def test_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     assert ("causewire.peers", "INFO", "alice: bob is up") in lines
     assert any(line.startswith("alice: bob has not answered for") for _, _, line in lines)
     assert ("causewire.peers", "ERROR", "alice: bob is gone; 0 messages to it failed") in lines
-
-
-def test_protocols_on_a_link_have_no_default_and_refuse_a_time() -> None:
-    Node("alice", protocol="ks", peers={"bob": "127.0.0.1:2"})
-    with pytest.raises(LocalProtocolError, match="cannot continue without a member"):
-        Node("alice", protocol="ks", peers={"bob": "127.0.0.1:2"}, give_up_after=5.0)
 
 
 def test_what_cannot_be_forgotten() -> None:

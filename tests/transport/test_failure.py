@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from causewire.core.endpoint import LocalProtocolError
 from causewire.transport import (
     NodeSuperseded,
     PeerForgotten,
@@ -152,9 +151,7 @@ def test_times_for_each_peer() -> None:
     assert forgotten == ["carol"]
 
 
-def test_protocols_that_cannot_go_on_refuse_at_construction() -> None:
-    with pytest.raises(LocalProtocolError, match="ks cannot continue without a member"):
-        transport("ann", incarnation=1, protocol="ks", peers=("ann", "bob"), give_up_after=5.0)
+def test_a_time_to_give_up_after_is_positive() -> None:
     with pytest.raises(ValueError, match="above 0"):
         transport("ann", incarnation=1, give_up_after=0.0)
 

@@ -1,18 +1,49 @@
-"""Protocols that run on a link: what they cannot do is refused with a sentence, and early."""
+"""Protocols that run on a link: members fail, leave, restart and join, and the group goes on."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from causewire import protocols
 from causewire.core.endpoint import LocalProtocolError
+from causewire.core.mf import Ack, MfMessage
 from causewire.node import Node
-from causewire.transport import PeerRefused
+from causewire.protocols import Protocol
+from causewire.transport import PeerForgotten, PeerLeft, PeerRestarted, PeerUp
 from causewire.transport.carrier import is_native
 
-from .pair import A, Pair, events, payloads
+from .pair import events, payloads
+from .three import Three, transport
 
 LINKED = sorted(name for name in protocols.names() if not is_native(protocols.describe(name)))
+GOOD = [name for name in LINKED if protocols.describe(name).causal]
+
+
+def broadcasts(protocol: str) -> bool:
+    return not protocols.describe(protocol).unicast
+
+
+def three(protocol: str, **settings: Any) -> Three:
+    return Three(protocol=protocol, peers=("ann", "bob", "carol"), **settings)
+
+
+def say(group: Three, source: str, text: bytes, *to: str) -> None:
+    """A message to some members; one message to each if the protocol has no multicasts."""
+    names = to or tuple(name for name in group.all if name != source)
+    if protocols.describe(group.settings["protocol"]).multicast or broadcasts(
+        group.settings["protocol"]
+    ):
+        assert group[source].send(names, text) is not None
+    else:
+        for name in names:
+            assert group[source].send(name, text) is not None
+
+
+def restart(group: Three, name: str, incarnation: int = 9) -> None:
+    group.all[name] = transport(name, incarnation << 20, **group.settings)
+    group.introduce(name)
 
 
 def test_these_are_the_protocols_on_a_link() -> None:
@@ -21,26 +52,126 @@ def test_these_are_the_protocols_on_a_link() -> None:
 
 
 @pytest.mark.parametrize("protocol", LINKED)
-def test_giving_up_is_refused_when_the_node_is_made(protocol: str) -> None:
-    with pytest.raises(LocalProtocolError, match="give_up_after must be None"):
-        Node("ann", peers={"bob": "127.0.0.1:9"}, protocol=protocol, give_up_after=5.0)
+def test_every_node_can_give_up_a_peer(protocol: str) -> None:
+    Node("ann", peers={"bob": "127.0.0.1:9"}, protocol=protocol, give_up_after=5.0)
     Node("ann", peers={"bob": "127.0.0.1:9"}, protocol=protocol)
 
 
-@pytest.mark.parametrize("protocol", LINKED)
-def test_a_member_that_restarts_is_refused_and_both_sides_know_why(protocol: str) -> None:
-    pair = Pair(protocol=protocol, peers=("ann", "bob")).meet()
-    to = ["bob"] if protocols.describe(protocol).unicast else ["ann", "bob"]
-    pair.ann.send(to, b"before")
-    pair.exchange()
-    assert b"before" in payloads(pair.bob)
-    pair.bob = pair.start("bob", 2 << 20)
-    pair.bob.add_peer("ann", A, pair.now)
-    pair.bob.timer_fired(pair.now)
-    for _ in range(8):
-        pair.exchange()
-        pair.later(0.5)
-    reasons = [event.reason for event in events(pair.ann) if isinstance(event, PeerRefused)]
-    assert reasons == [f"{protocol} cannot go on with a peer that restarted"]
-    reasons = [event.reason for event in events(pair.bob) if isinstance(event, PeerRefused)]
-    assert reasons == [f"it refuses this process: {protocol} cannot go on with a restarted member"]
+@pytest.mark.parametrize("protocol", GOOD)
+def test_a_member_that_restarts_takes_part(protocol: str) -> None:
+    group = three(protocol)
+    say(group, "ann", b"before")
+    group.run(1.0)
+    assert payloads(group["bob"]) == payloads(group["carol"]) == [b"before"]
+    restart(group, "carol")
+    group.run(3.0)
+    assert PeerRestarted in map(type, events(group["ann"]))
+    for name in ("carol", "ann", "bob"):
+        say(group, name, name.encode())
+    group.run(2.0)
+    assert sorted(payloads(group["ann"])) == [b"bob", b"carol"]
+    assert sorted(payloads(group["bob"])) == [b"ann", b"carol"]
+    assert sorted(payloads(group["carol"])) == [b"ann", b"bob"]
+    assert all(one.idle for one in group.all.values())
+
+
+@pytest.mark.parametrize("protocol", GOOD)
+def test_what_is_sent_while_the_group_changes_waits_and_arrives(protocol: str) -> None:
+    group = three(protocol)
+    restart(group, "carol")
+    receipts = []
+    for k in range(3):
+        name = "bob" if k else "carol"
+        to = [name] if not broadcasts(protocol) else ["bob", "carol"]
+        receipts.append(group["ann"].send(to, b"%d" % k))
+    group.run(3.0)
+    assert payloads(group["bob"])[-2:] == [b"1", b"2"]
+    # What was sent to the former incarnation failed, or reached the new one.
+    for receipt in receipts:
+        assert receipt is not None
+        assert all(s.over or s.confirmed >= receipt.mid for s in receipt.sessions)
+    assert group["ann"].idle
+
+
+@pytest.mark.parametrize("protocol", GOOD)
+def test_a_member_that_leaves_costs_nobody_anything(protocol: str) -> None:
+    group = three(protocol)
+    say(group, "carol", b"bye")
+    group.run(0.5)
+    assert group["carol"].settled
+    group["carol"].close()
+    group.run(1.0)
+    assert PeerLeft in map(type, events(group["ann"]))
+    say(group, "ann", b"we are two", "bob")
+    group.run(1.0)
+    assert payloads(group["bob"]) == [b"bye", b"we are two"]
+    assert group["ann"].idle
+
+
+@pytest.mark.parametrize("protocol", GOOD)
+def test_the_group_goes_on_without_a_member_that_is_given_up(protocol: str) -> None:
+    group = three(protocol, give_up_after=5.0)
+    group.isolate("carol")
+    say(group, "ann", b"to both")
+    say(group, "ann", b"more", "bob")
+    group.run(20.0)
+    assert PeerForgotten in map(type, events(group["ann"]))
+    say(group, "bob", b"answer", "ann")
+    group.run(2.0)
+    assert payloads(group["bob"]) == [b"to both", b"more"]
+    assert payloads(group["ann"]) == [b"answer"]
+    group.cut.clear()
+    group.run(40.0)  # carol learns that it was given up
+    assert group["carol"].me.superseded
+
+
+@pytest.mark.parametrize("protocol", ["ks", "bss", "pak-credit", "newtop"])
+def test_two_members_fail_at_once(protocol: str) -> None:
+    group = three(protocol)
+    say(group, "carol", b"x")
+    for name in ("bob", "carol"):
+        restart(group, name)
+    group.run(5.0)
+    for name in ("ann", "bob", "carol"):
+        say(group, name, name.encode())
+    group.run(2.0)
+    assert sorted(payloads(group["ann"]))[-2:] == [b"bob", b"carol"] or b"x" in payloads(
+        group["ann"]
+    )
+    assert sorted(payloads(group["bob"])) == [b"ann", b"carol"]
+
+
+def test_a_member_that_only_some_can_reach_is_given_up_by_the_others() -> None:
+    """carol restarts, and ann cannot reach it any more: bob's messages to ann must not wait."""
+    group = three("ks", give_up_after=5.0)
+    group.cut |= {("ann", "carol"), ("carol", "ann")}
+    restart(group, "carol")
+    group.run(2.0)
+    assert any(event.name == "carol" for event in events(group["bob"]) if isinstance(event, PeerUp))
+    group["ann"].send("bob", b"waits")
+    group.run(20.0)
+    assert payloads(group["bob"]) == [b"waits"]
+    assert group["carol"].me.superseded
+
+
+@pytest.mark.parametrize("protocol", ["bss", "newtop", "pak-credit"])
+def test_who_a_broadcast_is_not_for_does_not_get_it(protocol: str) -> None:
+    group = three(protocol)
+    group["ann"].send("bob", b"for bob")
+    group["ann"].send(["bob", "carol"], b"for both")
+    group.run(1.0)
+    assert payloads(group["bob"]) == [b"for bob", b"for both"]
+    assert payloads(group["carol"]) == [b"for both"]
+    assert group["ann"].idle
+
+
+class Stubborn(protocols.describe("mf").endpoint):  # type: ignore[misc]
+    """A protocol with acks that cannot go on without a member."""
+
+    packets = (MfMessage, Ack)
+
+
+def test_what_cannot_go_on_is_refused_at_construction() -> None:
+    stubborn = Protocol(name="stubborn", endpoint=Stubborn)
+    with pytest.raises(LocalProtocolError, match="could not go on when a member fails"):
+        Node("ann", protocol=stubborn)

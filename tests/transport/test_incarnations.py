@@ -169,16 +169,3 @@ def test_protocols_must_agree() -> None:
     pair.ann.timer_fired(pair.now)
     pair.exchange()
     assert events(pair.bob) == [PeerRefused("ann", "it runs csps, this is sps")]
-
-
-def test_a_protocol_on_a_link_does_not_let_a_peer_in_again() -> None:
-    pair = Pair(protocol="ks", peers=("ann", "bob")).meet()
-    pair.send(b"x")
-    pair.exchange()
-    pair.bob = pair.start("bob", 2002)
-    pair.bob.add_peer("ann", A, pair.now)
-    pair.bob.timer_fired(pair.now)
-    pair.exchange()
-    kinds = [type(event) for event in events(pair.ann)]
-    assert PeerRestarted in kinds
-    assert "bob" not in pair.ann._live

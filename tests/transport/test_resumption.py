@@ -224,7 +224,7 @@ def test_what_cannot_be_remembered() -> None:
 def test_a_journal_is_a_carrier_that_costs_nothing_else() -> None:
     journal = Memory("ann", describe("csps")).journal(None, False)
     assert isinstance(journal, Journal)
-    assert journal.forgets
+    assert not journal.linked
     assert journal.permits
 
 

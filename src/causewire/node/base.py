@@ -16,9 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..core.endpoint import Delivery
-from ..protocols import Protocol, describe
+from ..protocols import Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
-from ..transport.carrier import is_native
 from .addresses import Place, mismatch
 from .gate import Gate, StorePlace
 from .metrics import metrics
@@ -143,8 +142,7 @@ class BaseNode(Generic[R]):
 
             life += lives_in(trace, name)
         if give_up_after == "default":
-            forgets = is_native(describe(protocol))
-            give_up_after = GIVE_UP_AFTER if forgets else None
+            give_up_after = GIVE_UP_AFTER
         self._rejoins = rejoin
         self._messages: deque[Message] = deque()
         self._arguments: dict[str, Any] = {

@@ -52,7 +52,7 @@ class Acceptance(Generic[A]):
         self._peers = peers
         self._live = peers.live
         self._carrier = carrier
-        self._linked = not carrier.forgets
+        self._linked = carrier.linked
         self._ledger = ledger
         self._arrivals = arrivals
         self._config = config

@@ -221,7 +221,7 @@ class Arrivals:
             self.observer.delivered(deliveries, labels)
         if self.renamed or self.identified or self.report is not None:
             deliveries = [self._by_name(delivery) for delivery in deliveries]
-        if run is not None and len(deliveries) == len(run.mids) and self._carrier.forgets:
+        if run is not None and len(deliveries) == len(run.mids) and not self._carrier.linked:
             size = run.size
         else:
             size = sum([len(payload) for _, _, payload in deliveries])

@@ -12,7 +12,7 @@ when the application has room; a native protocol delivers each at once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ..core import adaptive, fifo, hybrid
@@ -20,7 +20,7 @@ from ..core.endpoint import Blocked, Delivery, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol, create
 
-__all__ = ["Carrier", "Native", "group_of", "is_native"]
+__all__ = ["Carrier", "Native", "is_native"]
 
 
 class Carrier(ABC):
@@ -28,8 +28,8 @@ class Carrier(ABC):
 
     permits: bool
     """Whether messages have a flag for permits."""
-    forgets: bool
-    """Whether it continues without a peer that is gone, and with its next incarnation."""
+    linked: bool = False
+    """Whether the messages that it sends and acknowledges are packets of another protocol."""
     releases_at_once: bool = False
     """Whether one call of `take_runs` returns all messages that may leave."""
     lists: bool = False
@@ -80,7 +80,7 @@ class Carrier(ABC):
 
     def meet(self, name: str, lives: int) -> str:
         """Return what to call a process of which `lives` incarnations were met before."""
-        return f"{name}\0{lives + 1}" if lives and self.forgets else name
+        return f"{name}\0{lives + 1}" if lives else name
 
     def establish(self, alias: str, name: str, incarnation: int) -> str:
         """Return what to call a process that was met, and was called `alias` so far."""
@@ -92,6 +92,11 @@ class Carrier(ABC):
 
     def bury(self, name: str, floor: int) -> None:  # noqa: B027 - most name no third process
         """Forget all incarnations of a process below `floor`."""
+
+    @property
+    def absent(self) -> dict[str, int]:
+        """The incarnations that the protocol waits for and that others can reach, by name."""
+        return {}
 
     @abstractmethod
     def discard(self, name: str) -> bool:
@@ -147,7 +152,6 @@ class Carrier(ABC):
 class Native(Carrier):
     """A protocol that the transport carries itself, without a link (see `is_native`)."""
 
-    forgets = True
     releases_at_once = True
 
     def __init__(self, protocol: Protocol, me: str) -> None:
@@ -203,8 +207,3 @@ class Native(Carrier):
 def is_native(protocol: Protocol) -> bool:
     """Return whether the transport drives a protocol directly."""
     return issubclass(protocol.endpoint, fifo.Fifo | hybrid.HybridEndpoint | adaptive.Adaptive)
-
-
-def group_of(me: str, peers: Iterable[str]) -> tuple[str, ...]:
-    """Return all members of a fixed group."""
-    return tuple(sorted({me, *peers}))

@@ -130,7 +130,7 @@ class Greeter:
         elif reason := self._incompatible(peer, greeting):
             self._refuse(peer, reason, greeting, address)
         elif greeting.settled and not greeting.answers:
-            self._refused(peer, self._refusal())
+            self._refused(peer, "it refuses this process; its log says why")
         else:
             self._answer(peer, born, greeting, secret, address, now)
 
@@ -173,7 +173,8 @@ class Greeter:
             exchange.received(greeting.exchange, secret, born)
             if greeting.answers == me.incarnation and exchange.seals(born) is not None:
                 former = peer.session
-                settled = peers.establish(peer, born, greeting, address, now)
+                peers.establish(peer, born, greeting, address, now)
+                settled = True
                 if former is not None and former.over:
                     self.greet(peer, born, True, former.address)  # it may be alive after all
         if not greeting.settled:
@@ -192,8 +193,6 @@ class Greeter:
         mine = self._me.protocol
         if greeting.protocol != mine:
             return f"it runs {greeting.protocol}, this is {mine}"
-        if peer.lives and peer.session is None and not self._carrier.forgets:
-            return f"{mine} cannot go on with a peer that restarted"
         return ""
 
     def _refuse(self, peer: Peer, reason: str, greeting: Greeting, address: Address) -> None:
@@ -202,12 +201,6 @@ class Greeter:
         self._refused(peer, reason)
         if not greeting.settled:
             self.greet(peer, 0, True, address)
-
-    def _refusal(self) -> str:
-        """Return why a peer refuses this process, as far as it can be known here."""
-        if self._carrier.forgets:
-            return "it refuses this process; its log says why"
-        return f"it refuses this process: {self._me.protocol} cannot go on with a restarted member"
 
     def _refused(self, peer: Peer, reason: str) -> None:
         if peer.session is not None:

@@ -202,16 +202,11 @@ class Peers:
 
     def establish(
         self, peer: Peer, born: int, greeting: Greeting, address: Address, now: float
-    ) -> bool:
-        """Begin the session with an incarnation that has proved to be alive.
-
-        Returns False if the protocol cannot continue with a new incarnation.
-        """
+    ) -> None:
+        """Begin the session with an incarnation that has proved to be alive."""
         former = peer.session
         if former is not None and former.incarnation not in (0, born):
             self.end(former, born, now, PeerRestarted)
-            if not self._carrier.forgets:
-                return False
         peer.refused = peer.gone = peer.left = False
         peer.trouble = ""
         self._established = True
@@ -245,7 +240,6 @@ class Peers:
         session.bye_due = self.closing
         self.active[session] = None
         self._emit(PeerUp(PeerName(peer.name, born)))
-        return True
 
     def agree_again(self, session: Session, message: bytes, secret: bytes) -> None:
         """Adopt other keys that the peer states, if nothing has arrived with those in use.

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from ..core.endpoint import LocalProtocolError
-
 __all__ = ["GiveUpAfter", "policy"]
 
 GiveUpAfter: TypeAlias = float | Mapping[str, float | None] | None
 """Seconds for all peers, or for each by name; None for never."""
 
 
-def policy(given: GiveUpAfter, protocol: str, forgets: bool) -> Callable[[str], float | None]:
+def policy(given: GiveUpAfter) -> Callable[[str], float | None]:
     """Return after how many seconds to give up a peer, as a function of its name.
 
     Args:
         given: What the user asked for.
-        protocol: The name of the protocol.
-        forgets: Whether it can continue without a peer that is gone.
 
     Raises:
-        LocalProtocolError: The protocol cannot do that.
         ValueError: A time is not positive.
     """
     times = list(given.values()) if isinstance(given, Mapping) else [given]
@@ -31,11 +26,6 @@ def policy(given: GiveUpAfter, protocol: str, forgets: bool) -> Callable[[str], 
             continue
         if not seconds > 0:
             raise ValueError(f"give_up_after must be above 0, not {seconds!r}")
-        if not forgets:
-            raise LocalProtocolError(
-                f"{protocol} cannot continue without a member of its group: "
-                f"give_up_after must be None, and the group stops when a member fails"
-            )
     if isinstance(given, Mapping):
         return dict(given).get
     return lambda name: given

@@ -38,7 +38,7 @@ class Pump:
         self._arrivals = arrivals
         self._ledger = ledger
         self._emit = emit
-        self._linked = not carrier.forgets
+        self._linked = carrier.linked
         self.observer: Observer | None = None
 
     def run(self) -> None:

@@ -133,7 +133,7 @@ class Transport(Generic[A]):
         messages = messages if self.journal is None else self.journal.inbox
         emit = self._events.append if not ordered_events and memory is None else self._emit
         self._carrier: Carrier = self.journal or carrier_for(
-            about, self.me, peers, 2 * self.config.peer_messages
+            about, self.me, 2 * self.config.peer_messages
         )
         self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
@@ -154,13 +154,12 @@ class Transport(Generic[A]):
             self.me, self._peers, carrier=carrier, sealer=self._sealer, **common
         )
         self._paths = Paths(self._peers, entropy)
-        patience = policy(give_up_after, about.name, carrier.forgets)
+        patience = policy(give_up_after)
         self._upkeep = Upkeep(
             self.me,
             self._peers,
             self._greeter,
             give_up_after=patience,
-            forgets=carrier.forgets,
             **common,
         )
         self.forget = self._upkeep.give_up
@@ -183,7 +182,7 @@ class Transport(Generic[A]):
         self.message_number = self._carrier.message_number
         self.list_bytes = self._carrier.list_bytes
         """These two are documented in `Carrier`."""
-        self._linked = not self._carrier.forgets
+        self._linked = self._carrier.linked
         self._pump = Pump(
             self._peers,
             carrier=self._carrier,
@@ -482,6 +481,7 @@ class Transport(Generic[A]):
 
     def _look_around(self, now: float) -> None:
         """Report what is stuck, and ask the peers whose permits are missing for the cause."""
+        self._upkeep.give_up_absent(self._carrier.absent, now)
         found, missing = self._watch.look(self._live.values(), now, self._arrivals.stalled)
         self._events.extend(map(MessageBlocked, found))
         for session in missing:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import nlargest
 
-from ..core.endpoint import LocalProtocolError
 from .config import TransportConfig
 from .errors import Superseded, UnknownPeer
 from .events import Address, Event, PeerSilent
@@ -42,16 +41,16 @@ class Upkeep:
         stats: Stats,
         emit: Callable[[Event], None],
         give_up_after: Callable[[str], float | None],
-        forgets: bool,
     ) -> None:
         self._me = me
         self._policy = give_up_after
-        self._forgets = forgets
         self._peers = peers
         self._greeter = greeter
         self._config = config
         self._stats = stats
         self._emit = emit
+        self._absent: dict[tuple[str, int], float] = {}
+        """Incarnations that only others can reach, and since when."""
         self._soonest = min(config.least_timeout, config.silent_after / 2)
         """Nothing that begins at some time, an expected ack aside, is due sooner than this."""
 
@@ -250,7 +249,6 @@ class Upkeep:
 
         Raises:
             UnknownPeer: There is no such peer.
-            LocalProtocolError: The protocol cannot continue without a member.
             Superseded: This process was given up itself.
         """
         me = self._me
@@ -258,8 +256,6 @@ class Upkeep:
             raise Superseded(me.name, me.superseded)
         if name not in self._peers.known:
             raise UnknownPeer([name])
-        if not self._forgets:
-            raise LocalProtocolError(f"{me.protocol} cannot continue without {name!r}")
         self.forget(name, now)
 
     def forget(self, name: str, now: float) -> None:
@@ -267,6 +263,16 @@ class Upkeep:
         session = self._peers.forget(name, now)
         if session is not None:
             self.tell_forgotten(session)
+
+    def give_up_absent(self, absent: dict[str, int], now: float) -> None:
+        """Give up processes that only others can reach, once that has lasted for too long."""
+        former, self._absent = self._absent, {}
+        for name, incarnation in absent.items():
+            since = former.get((name, incarnation), now)
+            self._absent[name, incarnation] = since
+            patience = self._give_up_after(name)
+            if patience is not None and now >= since + patience:
+                self._peers.obituary(name, incarnation + 1, self._me.name, now)
 
     def tell_forgotten(self, session: Session) -> None:
         """Tell the peer of a session that ended that its incarnation is given up."""

@@ -7,7 +7,6 @@ from random import Random
 
 from ...protocols import Protocol, describe
 from ...transport import TransportConfig
-from ...transport.carrier import is_native
 from .judge import Verdict
 from .settings import Faults, WireWorkload
 from .wire import Wire
@@ -91,8 +90,6 @@ def play(
         workload = replace(workload, broadcast=True)
     elif not able.multicast:
         workload = replace(workload, multicast=0.0)
-    if not is_native(able):
-        faults = replace(faults, restarts=0)
     return Wire(
         seed, protocol=protocol, key=key, faults=faults, workload=workload, config=config
     ).play()
