@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -33,9 +34,9 @@ def _nobody_pulled(self: Epochs, view: Any) -> bool:
 
 
 def _as_it_comes(self: Link) -> None:
-    """Deliver what is held back in the order of arrival, the latest first."""
+    """Deliver what is held back in the order of arrival."""
     held, self._undelivered = self._undelivered, {}
-    for (name, number), data in reversed(held.items()):
+    for (name, number), data in held.items():
         self._deliver(name, number, data)
 
 
@@ -43,33 +44,30 @@ def _never(self: Link) -> None:
     """Keep what is held back."""
 
 
-def _not_forgotten(self: Link, name: str) -> None:
-    """Wait for messages of members that are gone."""
-    forgets, self._forgets = self._forgets, False
-    _forget(self, name)
-    self._forgets = forgets
-
-
-_forget = Link.forget
-
 MISTAKES: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
     "entering without the others": ("ks", Epochs, "all_told", _at_once),
     "entering before all is delivered": ("rst", Link, "_is_drained", _undrained),
     "nobody is pulled along": ("bss", Epochs, "pulls", _nobody_pulled),
     "held back, in order of arrival": ("ks", Link, "_release", _as_it_comes),
     "held back for ever": ("ks", Link, "_release", _never),
-    "waiting for the dead": ("rst", Link, "forget", _not_forgotten),
 }
 """The protocol with which each is tried, and what is replaced."""
 
 
+@contextmanager
+def mistake(name: str) -> Iterator[None]:
+    """Make a mistake for a while."""
+    _, where, what, instead = MISTAKES[name]
+    with patch.object(where, what, instead):
+        yield
+
+
 def found(name: str, seeds: Iterable[int]) -> Iterator[int]:
     """Yield the seeds whose runs find a mistake; an exception counts as well."""
-    protocol, where, what, instead = MISTAKES[name]
     for seed in seeds:
-        with patch.object(where, what, instead):
+        with mistake(name):
             try:
-                fine = play(seed, protocol, failures=True).fine
+                fine = play(seed, MISTAKES[name][0], failures=True).fine
             except (AssertionError, KeyError, IndexError):
                 fine = False
         if not fine:

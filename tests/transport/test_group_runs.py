@@ -1,0 +1,102 @@
+"""Groups whose members fail, leave, restart and are given up: seeded runs in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from causewire.sim import Slow
+from causewire.testing.wire import Faults, Wire, WireWorkload, play
+from causewire.transport import PeerForgotten, PeerLeft, PeerRestarted, TransportConfig
+
+from .epoch_mistakes import MISTAKES, found, mistake
+from .pair import interpreted
+
+PROTOCOLS = ("ks", "rst", "bss", "pak", "pak-credit", "pak-nak", "newtop", "mf", "cykas")
+BROADCAST = ("bss", "pak", "pak-credit", "pak-nak", "newtop")
+
+
+def chain() -> Wire:
+    """p3 holds back two messages, whose order only a process knows that is dead.
+
+    p0 writes to p3, on a way that takes seconds, and to p1, which writes to p3, rather slowly,
+    and back to p0. p0 writes to p3 again, then to p2, which writes to p3. Under `ks`, the
+    message of p2 says only that it has to wait for the second message of p0, which would have
+    said that it has to wait for that of p1, which has to wait for the first message of p0.
+    """
+    lost = Slow(at=500_000_000, links=(("p0", "p3"),), oneway=True, factor=2000)
+    late = Slow(at=500_000_000, links=(("p1", "p3"),), oneway=True, factor=30)
+    wire = Wire(0, protocol="ks", workload=WireWorkload(processes=4), timeline=[lost, late])
+    wire.run(0.51)
+    for source, *to in (("p0", "p3", "p1"), ("p1", "p3", "p0"), ("p0", "p3", "p2"), ("p2", "p3")):
+        host = wire.hosts[source]
+        for name in to:
+            wire.send(host, [name])
+        wire.turn(host)
+        wire.run(wire.now + 0.004)
+    wire.run(wire.now + 0.1)
+    assert not wire.hosts["p3"].delivered
+    assert wire.hosts["p3"].transport._carrier.endpoint.held_back == 2  # type: ignore[attr-defined]
+    wire.restart(wire.hosts["p0"])
+    wire.run(wire.now + 5.0)
+    return wire
+
+
+def test_ks_delivers_what_it_held_back_in_causal_order() -> None:
+    wire = chain()
+    assert wire.verdict.fine, wire.verdict.complaints
+    assert wire.hosts["p3"].delivered.bit_count() == 2
+
+
+@interpreted
+def test_in_the_order_of_arrival_it_would_be_wrong() -> None:
+    with mistake("held back, in order of arrival"):
+        assert "depends on it" in chain().verdict.complaints[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_members_fail_leave_restart_and_are_given_up(protocol: str) -> None:
+    """`python -m causewire.testing.wire --failures --protocol ks` does the same for longer."""
+    delivered = 0
+    for seed in range(8):
+        verdict = play(seed, protocol, failures=True)
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        delivered += verdict.delivered
+    assert delivered > 80
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_several_restart_in_the_middle_of_traffic(protocol: str) -> None:
+    """Two or more of five restart, some while the group changes already."""
+    noticed: set[type] = set()
+    for seed in range(3):
+        wire = Wire(
+            seed,
+            protocol=protocol,
+            faults=Faults(
+                delay=(0.0005, 0.03), loss=0.1, restarts=4, forgets=1, leaves=1, give_up_after=5.0
+            ),
+            workload=WireWorkload(
+                processes=5,
+                messages=15,
+                multicast=0.6 if protocol in ("ks", "rst") else 0.0,
+                broadcast=protocol in BROADCAST,
+                replies=0.7,
+            ),
+            config=TransportConfig(keepalive=2.0),
+        )
+        verdict = wire.play()
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        for host in wire.hosts.values():
+            noticed |= set(map(type, host.events))
+    assert noticed & {PeerForgotten, PeerLeft}
+    assert PeerRestarted in noticed
+
+
+@pytest.mark.slow
+@interpreted
+@pytest.mark.parametrize("name", [name for name in MISTAKES if "arrival" not in name])
+def test_the_judge_finds_mistakes_in_the_change_of_epochs(name: str) -> None:
+    """`python -m tests.transport.epoch_mistakes` counts how often."""
+    assert next(found(name, range(200)), None) is not None
