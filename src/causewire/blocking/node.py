@@ -369,8 +369,7 @@ class Node(Driver):
 
         Raises:
             Closed: The node is not running.
-            LocalProtocolError: The peer is not known, or the protocol cannot continue
-                without it.
+            LocalProtocolError: The peer is not known.
         """
         with self._lock:
             self._check_running()

@@ -75,10 +75,9 @@ class BaseNode(Generic[R]):
             process; by default it is made from the time.
         give_up_after: How many seconds a peer may leave messages or pings unanswered before
             it is given up: messages to it fail, and nobody waits for it any longer. A
-            mapping gives a time for each name; None means never. The default is 30 seconds
-            for protocols that can continue without a peer: longer than a restart, a pause
-            for garbage collection or a change of routes usually takes, and shorter than
-            callers of a service usually wait.
+            mapping gives a time for each name; None means never. The default is 30 seconds:
+            longer than a restart, a pause for garbage collection or a change of routes
+            usually takes, and shorter than callers of a service usually wait.
         ordered_events: Whether `receive` and iteration yield, in addition to messages, the
             events `PeerUp`, `PeerRestarted`, `PeerLeft` and `PeerForgotten`, at the place
             where they belong: after the last message of that incarnation, and before any

@@ -343,8 +343,7 @@ class Node(Storing):
 
         Raises:
             Closed: The node is not running.
-            LocalProtocolError: The peer is not known, or the protocol cannot continue
-                without it.
+            LocalProtocolError: The peer is not known.
         """
         bridge = self._running()
         self._transport.forget(name, bridge.loop.time())
