@@ -42,10 +42,11 @@ PUBLIC: dict[str, str] = {
         DurationError UNITS format_duration parse_duration
     """,
     "causewire.node": """
-        Closed Config DeliveryFailed Event Full Message MessageBlocked NameInUse Node
-        NodeCutOff NodeError NodeRejoined NodeRenumbered NodeSuperseded PeerForgotten PeerGone
-        PeerLeft PeerMoved PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt Superseded
-        TraceFailed TransportConfig UnknownPeer VerificationFailed message_id run
+        Closed Config DeliveryFailed Event Full Message MessageBlocked MessageCancelled
+        MessageExpired NameInUse Node NodeCutOff NodeError NodeRejoined NodeRenumbered
+        NodeSuperseded PeerForgotten PeerGone PeerLeft PeerMoved PeerRefused PeerRestarted
+        PeerSilent PeerUp Reason Receipt Superseded TraceFailed TransportConfig
+        UnknownPeer VerificationFailed message_id run
     """,
     "causewire.kit": """
         Group GroupClosed GroupMessage JoinFailed Joined Kit KitError Left Member MessageId
@@ -56,9 +57,9 @@ PUBLIC: dict[str, str] = {
     """,
     "causewire.transport": """
         Accepted Address Confirmed Delivered DropReason Event GiveUpAfter Handled MessageBlocked
-        NameInUse NodeCutOff NodeRejoined NodeRenumbered NodeSuperseded Observer PeerEvent
-        PeerForgotten PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted PeerSilent
-        PeerStatus PeerUp
+        MessageWithdrawn NameInUse NodeCutOff NodeRejoined NodeRenumbered NodeSuperseded Observer
+        PeerEvent PeerForgotten PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted
+        PeerSilent PeerStatus PeerUp
         Reason Room Session Stats Status Superseded TraceFailed Transport TransportConfig
         UnknownPeer VerificationFailed message_id
     """,
@@ -126,7 +127,7 @@ INTERNAL = {"causewire.cli", "causewire.demo"}
 
 CORE_MODULES = {
     "adaptive", "bss", "csps", "cykas", "endpoint", "errors", "fifo", "hybrid", "ks", "mf",
-    "newtop", "pak", "rst", "run", "saved", "sps",
+    "newtop", "pak", "payloads", "rst", "run", "saved", "sps",
 }  # fmt: skip
 """Modules of `causewire.core` that other packages may import from: what all protocols have
 in common, how they are saved, and the protocols themselves, with their packets, to build on."""

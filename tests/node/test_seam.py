@@ -28,6 +28,7 @@ DRIVING = {
     "send",
     "timer_fired",
     "try_send",
+    "withdraw",
 }
 """What drives a transport."""
 

@@ -11,6 +11,7 @@ from causewire.transport import (
     Confirmed,
     Delivered,
     Handled,
+    MessageWithdrawn,
     PeerEvent,
     Room,
     Session,
@@ -114,6 +115,6 @@ def events(transport: Transport[Any]) -> list[PeerEvent]:
     """All that a transport has reported about peers so far; a list to be cleared at will."""
     seen = _seen.setdefault(transport, [])
     while (event := transport.next_event()) is not None:
-        if not isinstance(event, Delivered | Confirmed | Handled | Room):
+        if not isinstance(event, Delivered | Confirmed | Handled | MessageWithdrawn | Room):
             seen.append(event)
     return seen

@@ -54,9 +54,10 @@ def frames(draw: st.DrawFn) -> bytes:
         pid = draw(SMALL)
         mid = pid + draw(st.integers(1, 4))
         parts = draw(st.integers(1, 6))
-        data = bytes(draw(st.integers(1, 100)))
+        withdrawn = draw(st.booleans())
+        data = bytes(draw(st.integers(0 if withdrawn else 1, 100)))
         part = draw(st.integers(0, parts - 1))
-        return put_piece(Piece(mid, pid, draw(st.booleans()), part, parts, data))
+        return put_piece(Piece(mid, pid, draw(st.booleans()), part, parts, data, withdrawn))
     if kind == "ack":
         low = draw(NUMBERS)
         return put_ack([[low, min(low + draw(SMALL), 2**62 - 1)]])

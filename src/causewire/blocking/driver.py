@@ -28,6 +28,7 @@ from ..transport import (
     Delivered,
     DropReason,
     Handled,
+    MessageWithdrawn,
     NodeRejoined,
     NodeSuperseded,
     PeerEvent,
@@ -55,8 +56,6 @@ _resolver_log = logging.getLogger("causewire.resolver")
 class Receipt(BaseReceipt):
     """A message that was accepted: what `Node.send` returns."""
 
-    __slots__ = ()
-
     def delivered(self, timeout: float | None = None) -> None:
         """Wait until every receiver has delivered the message.
 
@@ -65,6 +64,8 @@ class Receipt(BaseReceipt):
 
         Raises:
             DeliveryFailed: A receiver is gone, or the node was closed before.
+            MessageCancelled: The message was cancelled.
+            MessageExpired: Its time to live passed before it left.
             TimeoutError: It has not been delivered in time.
         """
         self[2]._wait_for(self, timeout)
@@ -73,7 +74,8 @@ class Receipt(BaseReceipt):
     def stored(self, timeout: float | None = None) -> None:
         """Wait until the message is in the store of its sender, so that it survives a crash.
 
-        `node.send(...)` has waited for that; after `send_nowait` it is up to you.
+        `node.send(...)` has waited for that; after `send_nowait` it is up to you. After
+        `cancel`, wait until the store has that.
 
         Args:
             timeout: How many seconds to wait, or None for no limit.
@@ -227,6 +229,7 @@ class Driver(BaseNode[Receipt]):
         timeout: float | None = None,
         *,
         wait_for_peer: bool = False,
+        ttl: float | None = None,
     ) -> Receipt: ...
 
     def _dispatch(self, transport: Transport[Receipt]) -> None:
@@ -234,7 +237,7 @@ class Driver(BaseNode[Receipt]):
         while (event := transport.next_event()) is not None:
             if isinstance(event, Delivered):
                 self._readable.notify_all()
-            elif isinstance(event, Confirmed | Handled):
+            elif isinstance(event, Confirmed | Handled | MessageWithdrawn):
                 self._settled.notify_all()
             elif isinstance(event, Room):
                 self._room.notify_all()
@@ -255,6 +258,12 @@ class Driver(BaseNode[Receipt]):
         with self._lock:
             self._transport.handled(session, mid)
             self._wake()
+
+    def _withdraw(self, receipt: Receipt) -> bool:
+        with self._lock:
+            withdrawn = self._open and self._transport.withdraw(receipt)
+            self._wake()
+        return withdrawn
 
     def _wake_all(self) -> None:
         for condition in (self._readable, self._room, self._settled, self._stored):

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Any, Self
 
-from ..core.endpoint import LocalProtocolError
+from ..core.endpoint import LocalProtocolError, destinations
 from ..node.addresses import Place, bind, is_hostname, lookup_now
 from ..node.base import GOODBYE, BaseNode, Message
-from ..node.receipt import Closed, Full, NodeError
+from ..node.receipt import Closed, Full, MessageExpired, NodeError
 from ..transport import (
     Address,
     PeerEvent,
@@ -135,6 +135,7 @@ class Node(Driver):
         timeout: float | None = None,
         *,
         wait_for_peer: bool = False,
+        ttl: float | None = None,
     ) -> Receipt:
         """Send a message to one process or to several; waits only while there is no room.
 
@@ -144,6 +145,10 @@ class Node(Driver):
             timeout: How many seconds to wait for room, or None for no limit.
             wait_for_peer: Whether to keep the message for the next incarnation of a
                 destination that is gone, rather than to raise `PeerGone`.
+            ttl: How many seconds the message may wait here: for permits of the protocol, for
+                room, for a receiver that has not been reached. A message that has not left by
+                then is not sent, and its receipt fails with `MessageExpired`. One that has left
+                is not affected. A node with a store does not support this.
 
         Returns:
             A receipt; `receipt.delivered()` waits for the delivery.
@@ -151,13 +156,14 @@ class Node(Driver):
         Raises:
             Closed: The node is not running.
             LocalProtocolError: A destination is not known.
+            MessageExpired: There was no room within the time to live.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
             TimeoutError: There was no room in time.
             ValueError: The payload is too long.
         """
         with self._lock:
-            if self._open and not self._closing and not wait_for_peer:
+            if self._open and not self._closing and not wait_for_peer and ttl is None:
                 try:
                     receipt = self._transport.try_send(to, payload)
                 except UnknownPeer:
@@ -166,7 +172,32 @@ class Node(Driver):
                     if self._asleep:
                         self._wake()
                     return receipt
+        if ttl is not None:
+            return self._send_in_time(to, payload, timeout, wait_for_peer, ttl)
         return self._send_slowly(to, payload, timeout, wait_for_peer)
+
+    def _send_in_time(
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        timeout: float | None,
+        wait_for_peer: bool,
+        ttl: float,
+    ) -> Receipt:
+        """Send a message that may wait for a limited time only."""
+        self._check_ttl(ttl)
+        deadline = time.monotonic() + ttl
+        sooner = timeout is not None and timeout < ttl
+        try:
+            receipt = self._send_slowly(to, payload, timeout if sooner else ttl, wait_for_peer)
+        except TimeoutError:
+            if sooner:
+                raise
+            raise MessageExpired(0, destinations(to)) from None
+        with self._lock:
+            self._transport.withdraw(receipt, deadline)
+            self._wake()
+        return receipt
 
     def _send_slowly(
         self,
@@ -206,8 +237,10 @@ class Node(Driver):
                     return receipt
                 wait_until(self._room, deadline, "no room for another message")
 
-    def send_nowait(self, to: str | Collection[str], payload: bytes) -> Receipt:
-        """Send a message at once.
+    def send_nowait(
+        self, to: str | Collection[str], payload: bytes, *, ttl: float | None = None
+    ) -> Receipt:
+        """Send a message at once; `ttl` is that of `send`.
 
         Raises:
             Full: There is no room.
@@ -219,9 +252,13 @@ class Node(Driver):
         """
         with self._lock:
             self._check_running()
+            if ttl is not None:
+                self._check_ttl(ttl)
             receipt = self._transport.send(to, payload)
             if receipt is None:
                 raise Full(f"no room for another message to {to}")
+            if ttl is not None:
+                self._transport.withdraw(receipt, time.monotonic() + ttl)
             self._wake()
         return receipt
 
@@ -232,9 +269,10 @@ class Node(Driver):
         timeout: float | None = None,
         *,
         wait_for_peer: bool = False,
+        ttl: float | None = None,
     ) -> Receipt:
         """Do what `send` does, and wait until the message is in the store."""
-        receipt = type(self).send(self, to, payload, timeout, wait_for_peer=wait_for_peer)
+        receipt = type(self).send(self, to, payload, timeout, wait_for_peer=wait_for_peer, ttl=ttl)
         self._in_store(receipt, None)
         return receipt
 
@@ -253,6 +291,10 @@ class Node(Driver):
                 if not self._open:
                     raise Closed(f"{self.name} is not running")
                 wait_until(self._stored, deadline, "the message is not in the store")
+            while receipt.withdrawn and not gate.idle and self._open:
+                self._wake()
+                wait_until(self._stored, deadline, "the store does not have it")
+            gate.check()
 
     def _check_running(self) -> None:
         if self._gate is not None:

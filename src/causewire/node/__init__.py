@@ -34,7 +34,14 @@ from ..transport import (
 )
 from .base import Message
 from .node import Node, Receipt
-from .receipt import Closed, DeliveryFailed, Full, NodeError
+from .receipt import (
+    Closed,
+    DeliveryFailed,
+    Full,
+    MessageCancelled,
+    MessageExpired,
+    NodeError,
+)
 from .running import run
 
 Config = TransportConfig
@@ -48,6 +55,8 @@ __all__ = [
     "Full",
     "Message",
     "MessageBlocked",
+    "MessageCancelled",
+    "MessageExpired",
     "NameInUse",
     "Node",
     "NodeCutOff",

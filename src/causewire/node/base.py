@@ -201,6 +201,16 @@ class BaseNode(Generic[R]):
         """Have a peer told that the application has handled its message."""
         raise NotImplementedError
 
+    def _check_ttl(self, ttl: float) -> None:
+        """Raise an error unless messages can have this time to live."""
+        if ttl <= 0:
+            raise ValueError(f"a time to live is more than 0 seconds, not {ttl}")
+        if self._gate is not None:
+            raise NodeError(
+                f"{self.name} has a store, which keeps messages until they are delivered: "
+                "use receipt.cancel() instead of ttl"
+            )
+
     @property
     def name(self) -> str:
         """The name of this process."""

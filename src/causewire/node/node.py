@@ -7,21 +7,19 @@ who wait: for a message, for room, for a receipt, for an event.
 from __future__ import annotations
 
 import asyncio
-import inspect
-import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Self
 from weakref import WeakSet
 
-from ..core.endpoint import LocalProtocolError
+from ..core.endpoint import destinations
 from ..store import StoreFailed
 from ..transport import (
-    Address,
     Confirmed,
     Delivered,
     Handled,
+    MessageWithdrawn,
     NodeRejoined,
     NodeSuperseded,
     PeerEvent,
@@ -37,17 +35,16 @@ from .addresses import Place, bind, is_hostname, lookup
 from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
 from .journal import log_event
-from .receipt import Closed, Full, NodeError, Receipt
+from .receipt import Closed, Full, MessageExpired, NodeError, Receipt
+from .resolving import Resolving
 from .store_bridge import StoreBridge
 from .storing import Storing
 from .waiting import ReceiptWaiters, wake
 
 __all__ = ["Node", "Receipt"]
 
-_resolver_log = logging.getLogger("causewire.resolver")
 
-
-class Node(Storing):
+class Node(Storing, Resolving):
     __doc__ = BaseNode.__doc__
     _started: ClassVar[WeakSet[Node]] = WeakSet()
     """All nodes that have been started and are not closed."""
@@ -161,7 +158,12 @@ class Node(Storing):
     # -- sending --------------------------------------------------------------
 
     async def send(
-        self, to: str | Collection[str], payload: bytes, *, wait_for_peer: bool = False
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        *,
+        wait_for_peer: bool = False,
+        ttl: float | None = None,
     ) -> Receipt:
         """Send a message to one process or to several; waits only while there is no room.
 
@@ -170,6 +172,10 @@ class Node(Storing):
             payload: The message.
             wait_for_peer: Whether to keep the message for the next incarnation of a
                 destination that is gone, rather than to raise `PeerGone`.
+            ttl: How many seconds the message may wait here: for permits of the protocol, for
+                room, for a receiver that has not been reached. A message that has not left by
+                then is not sent, and its receipt fails with `MessageExpired`. One that has left
+                is not affected. A node with a store does not support this.
 
         Returns:
             A receipt; `await receipt.delivered()` waits for the delivery.
@@ -177,12 +183,13 @@ class Node(Storing):
         Raises:
             Closed: The node is not running.
             LocalProtocolError: A destination is not known.
+            MessageExpired: There was no room within the time to live.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
             ValueError: The payload is too long.
         """
-        if wait_for_peer:
-            return await self._send_slowly(to, payload, True)
+        if wait_for_peer or ttl is not None:
+            return await self._send_in_time(to, payload, wait_for_peer, ttl)
         try:
             receipt = self._try_send(to, payload)
         except UnknownPeer:
@@ -192,6 +199,24 @@ class Node(Storing):
         bridge = self._bridge
         if not bridge.due:  # type: ignore[union-attr]
             bridge.soon()  # type: ignore[union-attr]
+        return receipt
+
+    async def _send_in_time(
+        self, to: str | Collection[str], payload: bytes, wait_for_peer: bool, ttl: float | None
+    ) -> Receipt:
+        """Send a message that may wait for a limited time only, if `ttl` is not None."""
+        if ttl is None:
+            return await self._send_slowly(to, payload, wait_for_peer)
+        self._check_ttl(ttl)
+        deadline = self._running().loop.time() + ttl
+        try:
+            async with asyncio.timeout_at(deadline) as limit:
+                receipt = await self._send_slowly(to, payload, wait_for_peer)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise MessageExpired(0, destinations(to)) from None
+        self._transport.withdraw(receipt, deadline)
         return receipt
 
     async def _send_slowly(
@@ -219,8 +244,10 @@ class Node(Storing):
             self._senders.append(future)
             await future
 
-    def send_nowait(self, to: str | Collection[str], payload: bytes) -> Receipt:
-        """Send a message at once.
+    def send_nowait(
+        self, to: str | Collection[str], payload: bytes, *, ttl: float | None = None
+    ) -> Receipt:
+        """Send a message at once; `ttl` is that of `send`.
 
         Raises:
             Full: There is no room.
@@ -231,9 +258,13 @@ class Node(Storing):
             ValueError: The payload is too long.
         """
         bridge = self._running()
+        if ttl is not None:
+            self._check_ttl(ttl)
         receipt = self._transport.send(to, payload)
         if receipt is None:
             raise Full(f"no room for another message to {to}")
+        if ttl is not None:
+            self._transport.withdraw(receipt, bridge.loop.time() + ttl)
         bridge.soon()
         return receipt
 
@@ -396,6 +427,12 @@ class Node(Storing):
             self._transport.handled(session, mid)
             self._bridge.soon()
 
+    def _withdraw(self, receipt: Receipt) -> bool:
+        if self._bridge is None or not self._transport.withdraw(receipt):
+            return False
+        self._bridge.soon()
+        return True
+
     def _handle_events(self) -> None:
         """Wake whoever can continue."""
         self._dispatch(self._transport)
@@ -419,6 +456,8 @@ class Node(Storing):
                 wake(self._senders)
             elif isinstance(event, Handled):
                 self._receipts.reported(*event)
+            elif isinstance(event, MessageWithdrawn):
+                self._receipts.withdrawn(*event)
             else:
                 self._publish(event)
                 if isinstance(event, PeerUp):
@@ -432,32 +471,3 @@ class Node(Storing):
         log_event(self.name, event)
         for watcher in self._watchers:
             watcher.put_nowait(event)
-
-    async def _find(self, name: str, place: Place) -> Address | None:
-        """Return the address of a peer, or None if it cannot be resolved yet."""
-        try:
-            return await lookup(place)
-        except OSError as error:
-            _resolver_log.warning("%s: the address of %s: %s; tried again", self.name, name, error)
-            return None
-
-    async def _resolve(self, name: str) -> None:
-        """Find the address of a process."""
-        place = self._resolver(name) if self._resolver is not None else None
-        if inspect.isawaitable(place):
-            place = await place
-        if place is None:
-            place = self._places.get(name)
-        if place is None:
-            raise LocalProtocolError(f"the address of {name!r} is not known")
-        await self.add_peer(name, place)
-
-    async def _resolve_lost(self) -> None:
-        """Ask the resolver again and again for peers that do not answer."""
-        while True:
-            await asyncio.sleep(self._transport.config.silent_after)
-            for name in sorted({*self._unreached(), *self._unresolved()}):
-                try:
-                    await self._resolve(name)
-                except Exception as error:
-                    _resolver_log.warning("%s: the address of %s: %s", self.name, name, error)

@@ -31,7 +31,12 @@ class Storing(BaseNode[Receipt]):
 
     @abstractmethod
     async def send(
-        self, to: str | Collection[str], payload: bytes, *, wait_for_peer: bool = False
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        *,
+        wait_for_peer: bool = False,
+        ttl: float | None = None,
     ) -> Receipt:
         """Send a message to one process or to several."""
 
@@ -55,10 +60,15 @@ class Storing(BaseNode[Receipt]):
         )
 
     async def _send_stored(
-        self, to: str | Collection[str], payload: bytes, *, wait_for_peer: bool = False
+        self,
+        to: str | Collection[str],
+        payload: bytes,
+        *,
+        wait_for_peer: bool = False,
+        ttl: float | None = None,
     ) -> Receipt:
         """Do what `send` does, and wait until the message is in the store."""
-        receipt = await type(self).send(self, to, payload, wait_for_peer=wait_for_peer)
+        receipt = await type(self).send(self, to, payload, wait_for_peer=wait_for_peer, ttl=ttl)
         await self._in_store(receipt)
         return receipt
 
@@ -71,6 +81,8 @@ class Storing(BaseNode[Receipt]):
             if not isinstance(self._bridge, StoreBridge):
                 raise Closed(f"{self.name} is not running")
             await self._bridge.written()
+        if receipt.withdrawn and isinstance(self._bridge, StoreBridge):
+            await self._bridge.up_to_date()
 
     async def done(self) -> None:
         """Note that all messages taken so far are handled, and wait until the store has that.

@@ -54,6 +54,11 @@ class ReceiptWaiters:
         if rest := [one for one in waiting if not low <= one[0] <= high]:
             self._handled[session] = rest
 
+    def withdrawn(self, session: Session, mid: int) -> None:
+        """Wake those who wait for a message that does not come."""
+        wake([future for one, _, future in self._delivered.get(session, ()) if one == mid])
+        self.reported(session, mid, mid)
+
     def met(self, name: str) -> None:
         """Let those look again who wait for a peer that was not reached before."""
         for session in [session for session in self._handled if session.name == name]:

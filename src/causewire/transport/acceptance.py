@@ -166,7 +166,10 @@ class Acceptance(Generic[A]):
         if self.observer is not None:
             labels = {session.name: session.label for session in sessions}
             self.observer.sent(mid, tuple([labels.get(n, n) for n in names]), size)
-        return _new(self._receipt, (mid, sessions, self._driver))
+        accepted = _new(self._receipt, (mid, sessions, self._driver))
+        if len(sessions) < len(names):
+            accepted.local = True
+        return accepted
 
     def _check(self, names: tuple[str, ...], wait_for_peer: bool) -> None:
         """Raise an error if a message to these processes cannot be accepted."""

@@ -13,10 +13,13 @@ class Accepted(tuple[int, tuple[Session, ...], Any]):
     """A message that was accepted: its number, the sessions with its receivers, its driver.
 
     Drivers derive their receipts from this class. It costs next to nothing while nobody asks
-    it anything.
+    it anything: an instance has attributes of its own only if it differs from these.
     """
 
-    __slots__ = ()
+    withdrawn: str = ""
+    """Why it will not be delivered: `cancelled` or `expired`; empty if it may be."""
+    local: bool = False
+    """Whether this process is among its receivers, and so has delivered it at once."""
 
     @property
     def mid(self) -> int:
@@ -31,15 +34,20 @@ class Accepted(tuple[int, tuple[Session, ...], Any]):
     @property
     def missing(self) -> tuple[str, ...]:
         """Receivers that are not known to have delivered it, and may still do so."""
+        if self.withdrawn:
+            return ()
         return tuple([s.name for s in self[1] if s.confirmed < self[0] and not s.over])
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Receivers that are gone, and are not known to have delivered it."""
+        """Receivers that have not delivered it, as far as is known, and will not."""
+        if self.withdrawn:
+            return tuple([s.name for s in self[1]])
         return tuple([s.name for s in self[1] if s.confirmed < self[0] and s.over])
 
     def __repr__(self) -> str:
         state = "failed" if self.failed else "under way" if self.missing else "delivered"
+        state = self.withdrawn or state
         return f"<{type(self).__name__} {self.mid}: {state}>"
 
 

@@ -26,6 +26,7 @@ from .names import PeerName
 from .observer import Observer
 from .session import Session
 from .stats import DropReason, Stats
+from .withdrawn import Withdrawn
 
 __all__ = ["Arrivals"]
 
@@ -58,6 +59,8 @@ class Arrivals:
         """Called when the application has handled a message, if this process reports that."""
         self.waiting_bytes = 0
         """What messages of all peers that wait here are charged."""
+        self._withdrawn = False
+        """Whether a peer has withdrawn a message."""
         self._ready: dict[Session, None] = {}
         """Sessions with messages that wait for room in the queue."""
         self._put = 0
@@ -124,6 +127,7 @@ class Arrivals:
                     observer.arrived(session, new)
             for piece in contents.pieces:
                 self._stats.payload_bytes_in += len(piece.data)
+                self._withdrawn = self._withdrawn or piece.withdrawn
                 new = inbound.add_piece(piece)
                 if new is not None and observer is not None:
                     observer.arrived(session, new)
@@ -219,6 +223,10 @@ class Arrivals:
         if self.observer is not None:
             labels = {alias: session.label for alias, session in self.aliases.items()}
             self.observer.delivered(deliveries, labels)
+        if self._withdrawn:
+            deliveries = [one for one in deliveries if one.payload.__class__ is not Withdrawn]
+            if not deliveries:
+                return
         if self.renamed or self.identified or self.report is not None:
             deliveries = [self._by_name(delivery) for delivery in deliveries]
         if run is not None and len(deliveries) == len(run.mids) and not self._carrier.linked:

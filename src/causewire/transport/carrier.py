@@ -17,8 +17,10 @@ from typing import Any
 
 from ..core import adaptive, fifo, hybrid
 from ..core.endpoint import Blocked, Delivery, RemoteProtocolError
+from ..core.payloads import replace_payload
 from ..core.run import MessageRun
 from ..protocols import Protocol, create
+from .withdrawn import NOTHING
 
 __all__ = ["Carrier", "Native", "is_native"]
 
@@ -34,6 +36,8 @@ class Carrier(ABC):
     """Whether one call of `take_runs` returns all messages that may leave."""
     lists: bool = False
     """Whether a message with a flag has a list in front of its payload."""
+    withdraws: bool = False
+    """Whether a message that has not left can be withdrawn."""
     ticks: bool = False
     """Whether `tick` has to be called from time to time."""
     send: Callable[[str | Collection[str], Any], int]
@@ -113,6 +117,15 @@ class Carrier(ABC):
         `acked` is the last message that the transport knows to have arrived there.
         """
 
+    def withdraw(self, name: str, mid: int) -> Any:
+        """Take the payload off a message that has not left, and return it (`withdrawn`).
+
+        Args:
+            name: The destination.
+            mid: The message; what `take_runs` has returned is not changed.
+        """
+        raise NotImplementedError
+
     def take_control(self) -> list[tuple[str, bytes]]:
         """Return control packets to send, each with its destination."""
         return []
@@ -153,6 +166,7 @@ class Native(Carrier):
     """A protocol that the transport carries itself, without a link (see `is_native`)."""
 
     releases_at_once = True
+    withdraws = True
 
     def __init__(self, protocol: Protocol, me: str) -> None:
         endpoint = create(protocol, me)
@@ -198,6 +212,9 @@ class Native(Carrier):
 
     def confirmed(self, peer: str, acked: int) -> int:
         return acked
+
+    def withdraw(self, name: str, mid: int) -> Any:
+        return replace_payload(self.endpoint, name, mid, NOTHING)
 
     @property
     def idle(self) -> bool:

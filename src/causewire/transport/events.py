@@ -1,8 +1,8 @@
 """What a transport reports to its driver through `Transport.next_event`.
 
-Four events are for the driver itself, so that it can wake whoever waits: `Delivered`,
-`Confirmed`, `Handled` and `Room`. All others say what happened to peers and messages, and a driver
-passes them on to the application.
+Five events are for the driver itself, so that it can wake whoever waits: `Delivered`,
+`Confirmed`, `Handled`, `MessageWithdrawn` and `Room`. All others say what happened to peers and
+messages, and a driver passes them on to the application.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ __all__ = [
     "Event",
     "Handled",
     "MessageBlocked",
+    "MessageWithdrawn",
     "NameInUse",
     "NodeCutOff",
     "NodeRejoined",
@@ -58,6 +59,13 @@ class Handled(NamedTuple):
     session: Session
     low: int
     high: int
+
+
+class MessageWithdrawn(NamedTuple):
+    """A message to the peer was cancelled, or has expired, before it left."""
+
+    session: Session
+    mid: int
 
 
 class Room(NamedTuple):
@@ -202,5 +210,5 @@ PeerEvent: TypeAlias = (
 )
 """Events that an application may want to know."""
 
-Event: TypeAlias = Delivered | Confirmed | Handled | Room | PeerEvent
+Event: TypeAlias = Delivered | Confirmed | Handled | MessageWithdrawn | Room | PeerEvent
 """Everything that `Transport.next_event` returns."""

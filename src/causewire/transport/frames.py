@@ -31,8 +31,7 @@ __all__ = [
     "BYE", "PING", "WHY", "Contents", "FrameType", "Piece", "may_be_acked_late", "most_messages",
     "put_ack", "put_because", "put_challenge", "put_clock", "put_control", "put_delivered",
     "put_handled", "put_obituary", "put_permit", "put_piece", "put_response", "put_run",
-    "put_single", "read",
-    "read_run",
+    "put_single", "read", "read_run",
 ]  # fmt: skip
 
 
@@ -60,8 +59,7 @@ class FrameType(IntEnum):
 _ACK, _DELIVERED, _PERMIT = map(int, (FrameType.ACK, FrameType.DELIVERED, FrameType.PERMIT))
 _MESSAGES, _PIECE = int(FrameType.MESSAGES), int(FrameType.PIECE)
 
-# Flags of MESSAGES; PIECE has the first of them only.
-PER, EVEN, NEXT = 1, 2, 4
+PER, EVEN, NEXT, WITHDRAWN = 1, 2, 4, 2  # flags of MESSAGES; PIECE has the first and the last
 
 RUN_HEAD = 1 + 4 + 8 + 8 + 4
 """The most bytes that a run takes in addition to its arrays and payloads."""
@@ -69,9 +67,7 @@ RUN_HEAD = 1 + 4 + 8 + 8 + 4
 PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 """The most bytes that a part of a message takes in addition to its data."""
 
-CLOCK_MOST = 1 + 8
-"""The most bytes of a CLOCK frame."""
-
+CLOCK_MOST = 1 + 8  # the most bytes of a CLOCK frame
 CONTROL_HEAD = 1 + 8 + 4  # the most bytes of a CONTROL frame in addition to its data
 TOKEN_BYTES = 8
 """The length of the random bytes in a CHALLENGE."""
@@ -80,7 +76,7 @@ _WIDTHS = "BHIQ"
 
 
 class Piece(NamedTuple):
-    """Part `part` of the `parts` of a message too long for a datagram."""
+    """Part `part` of the `parts` of a message that is too long for a datagram, or withdrawn."""
 
     mid: int
     pid: int
@@ -88,6 +84,7 @@ class Piece(NamedTuple):
     part: int
     parts: int
     data: bytes | memoryview
+    withdrawn: bool = False
 
 
 class Contents:
@@ -276,9 +273,10 @@ def _array(numbers: Sequence[int]) -> bytes:
 
 def put_piece(piece: Piece) -> bytes:
     """Return a PIECE frame."""
-    mid, pid, per, index, count, data = piece
+    mid, pid, per, index, count, data, withdrawn = piece
     numbers = (mid, mid - pid - 1, index, count, len(data))
-    return b"".join((b"%c" % (_PIECE | per), *map(put, numbers), data))
+    kind = _PIECE | per | (WITHDRAWN if withdrawn else 0)
+    return b"".join((b"%c" % kind, *map(put, numbers), data))
 
 
 # -- reading ---------------------------------------------------------------------
@@ -310,7 +308,7 @@ def read(data: bytes) -> Contents:
             runs.append(run)
         elif kind == _PERMIT:
             contents.permit, at = _read_mid(data, at)
-        elif kind & 0xFE == _PIECE:
+        elif kind & 0xFC == _PIECE:
             piece, at = _read_piece(data, at, kind)
             pieces.append(piece)
         else:
@@ -494,6 +492,7 @@ def _read_piece(data: bytes, at: int, kind: int) -> tuple[Piece, int]:
     index, at = get(data, at)
     count, at = get(data, at)
     part, at = get_bytes(data, at, len(data))
-    if index >= count or not part:
+    withdrawn = bool(kind & WITHDRAWN)
+    if index >= count or not (part or withdrawn):
         raise MalformedError("an impossible part of a message")
-    return Piece(mid, pid, bool(kind & PER), index, count, part), at
+    return Piece(mid, pid, bool(kind & PER), index, count, part, withdrawn), at

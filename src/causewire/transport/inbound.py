@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 from ..core.run import MessageRun
 from .frames import Piece
 from .varint import MalformedError
+from .withdrawn import Withdrawn
 
 __all__ = ["OVERHEAD", "Inbound"]
 
@@ -32,11 +33,12 @@ needs for its number, its entry in lists and the objects around it."""
 class _Assembly:
     """The parts of a long message that have arrived."""
 
-    __slots__ = ("count", "parts", "per", "pid", "size")
+    __slots__ = ("count", "parts", "per", "pid", "size", "withdrawn")
 
     def __init__(self, piece: Piece) -> None:
         self.pid = piece.pid
         self.per = piece.per
+        self.withdrawn = piece.withdrawn
         self.count = piece.parts
         self.parts: dict[int, bytes | memoryview] = {}
         self.size = 0
@@ -159,7 +161,12 @@ class Inbound:
             heappush(self._piece_mids, mid)
             self.messages += 1
             self.bytes += OVERHEAD
-        elif piece[1:3] != (assembly.pid, assembly.per) or piece.parts != assembly.count:
+        elif (piece.pid, piece.per, piece.parts, piece.withdrawn) != (
+            assembly.pid,
+            assembly.per,
+            assembly.count,
+            assembly.withdrawn,
+        ):
             raise MalformedError("parts of one message that do not fit together")
         if piece.part in assembly.parts:
             return None
@@ -174,6 +181,8 @@ class Inbound:
         self._drop(mid)
         parts = assembly.parts
         payload = b"".join([parts[k] for k in range(assembly.count)])
+        if assembly.withdrawn:
+            payload = Withdrawn(payload)
         return self.add(MessageRun((mid,), assembly.pid, (payload,), assembly.per, len(payload)))
 
     def _drop(self, mid: int) -> None:

@@ -48,6 +48,7 @@ from .inbox import Inbox
 from .names import PeerName
 from .peers import Peers
 from .varint import put, put_text
+from .withdrawn import NOTHING, Withdrawn
 
 __all__ = ["Journal", "Record", "facts_of", "pack", "unpack"]
 
@@ -72,6 +73,8 @@ class Record:
     IDENTITY = 12
     EVENT = 13
     HANDLED_EARLY = 14
+    WITHDRAW = 15
+    RECEIVE_WITHDRAWN = 16
 
 
 class Journal(Native):
@@ -148,12 +151,22 @@ class Journal(Native):
 
     def receive(self, source: str, run: MessageRun) -> None:
         self.endpoint.receive_run(source, run)
-        self._add(b"\x03", put_text(source), put_run(run, list(map(len, run.payloads))))
+        gone = run.payloads[0].__class__ is Withdrawn  # which is always alone
+        self._add(
+            b"\x10" if gone else b"\x03",
+            put_text(source),
+            put_run(run, list(map(len, run.payloads))),
+        )
 
     def acked(self, source: str, mid: int) -> int:
         lists = super().acked(source, mid)
         self._add(b"\x04", put_text(source), put(mid))
         return lists
+
+    def withdraw(self, name: str, mid: int) -> Any:
+        former = super().withdraw(name, mid)
+        self._add(b"\x0f", put_text(name), put(mid))
+        return former
 
     def permitted(self, source: str, mid: int) -> None:
         super().permitted(source, mid)
@@ -308,7 +321,9 @@ def facts_of(peer: Peer) -> list[Any]:
 
 def pack(state: dict[str, Any], payloads: list[bytes]) -> bytes:
     """Return a snapshot as bytes: its state as JSON, then the payloads."""
-    text = json.dumps({**state, "lengths": list(map(len, payloads))}).encode()
+    gone = [k for k, payload in enumerate(payloads) if payload.__class__ is Withdrawn]
+    lengths = list(map(len, payloads))
+    text = json.dumps({**state, "lengths": lengths, "withdrawn": gone}).encode()
     return b"".join([len(text).to_bytes(8, "big"), text, *payloads])
 
 
@@ -328,4 +343,6 @@ def unpack(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
         at += length
     if at != len(data):
         raise ValueError("a snapshot of the wrong length")
+    for k in state.pop("withdrawn", ()):
+        payloads[k] = NOTHING
     return state, payloads

@@ -39,6 +39,7 @@ from .identities import Identities
 from .identity import Identity
 from .lists import ListReader, ListWriter, Process, Resolve
 from .varint import MalformedError, get, put
+from .withdrawn import NOTHING, Withdrawn
 
 __all__ = ["Listing"]
 
@@ -166,8 +167,18 @@ class Listing(Native):
             written = channel.messages_out.write(group, entries)
             head = put(len(written)) + written
             channel.listed.append((mid, len(head)))
-            payloads.append(head + payload)
+            gone = payload.__class__ is Withdrawn
+            payloads.append(Withdrawn(head) if gone else head + payload)
         return run._replace(payloads=payloads)
+
+    def withdraw(self, name: str, mid: int) -> Any:
+        runs = self._early.get(name, []) + [run for to, run in self._ready if to == name]
+        for run in runs:
+            payloads: Any = run.payloads
+            if mid in run.mids:
+                k = run.mids.index(mid)
+                payloads[k] = payloads[k]._replace(payload=NOTHING) if run.per else NOTHING
+        return super().withdraw(name, mid)
 
     def receive(self, source: str, run: MessageRun) -> None:
         """Accept messages that come next in the chain of `source`.
@@ -192,7 +203,8 @@ class Listing(Native):
         except MalformedError as error:
             raise RemoteProtocolError(str(error)) from None
         dests = tuple(sorted(map(self._identities.string, group)))
-        return Checked(data[end:], dests, tuple(entries))
+        payload = NOTHING if data.__class__ is Withdrawn else data[end:]
+        return Checked(payload, dests, tuple(entries))
 
     def _channel(self, source: str) -> _Channel:
         """Return the tables of a session, which know who is gone."""

@@ -18,6 +18,7 @@ from ..core.endpoint import Delivery, ProtocolError
 from ..core.errors import CausewireError, LocalProtocolError
 from ..core.fifo import Ack, FifoEndpoint
 from ..core.hybrid import Permit
+from ..core.payloads import replace_payload
 from ..core.saved import Saved, can_save, restore, standing, unacknowledged
 from ..protocols import Protocol, create
 from . import events
@@ -34,6 +35,7 @@ from .names import PeerName
 from .peers import LEFT, Peers
 from .session import Session
 from .varint import MalformedError, get, get_bytes, get_text
+from .withdrawn import NOTHING, Withdrawn
 
 __all__ = ["JournalError", "Memory"]
 
@@ -134,6 +136,8 @@ class Memory:
         while at < end:
             at = readers[batch[at]](batch, at + 1)
             for source, mid, payload in self.endpoint.take_deliveries():
+                if payload.__class__ is Withdrawn:
+                    continue
                 name = source.partition("\0")[0]
                 born = self._incarnations.get(source, 0)
                 self.pending.append(Delivery(_source(name, born), mid, payload))
@@ -160,6 +164,8 @@ class Memory:
             Record.IDENTITY: self._identify,
             Record.EVENT: self._note_event,
             Record.HANDLED_EARLY: self._handle_early,
+            Record.WITHDRAW: self._withdraw,
+            Record.RECEIVE_WITHDRAWN: self._receive_withdrawn,
         }
 
     def _sends(self, data: bytes, at: int) -> int:
@@ -184,6 +190,18 @@ class Memory:
         name, at = get_text(data, at, _LONGEST_ALIAS)
         run, at = read_run(data, at)
         self.endpoint.receive_run(name, run)
+        return at
+
+    def _receive_withdrawn(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        run, at = read_run(data, at)
+        self.endpoint.receive_run(name, run._replace(payloads=[NOTHING]))
+        return at
+
+    def _withdraw(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        mid, at = get(data, at)
+        replace_payload(self.endpoint, name, mid, NOTHING)
         return at
 
     def _acked(self, data: bytes, at: int) -> int:

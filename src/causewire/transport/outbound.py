@@ -11,9 +11,9 @@ runs: the only work for a single message is to measure it and to join its bytes 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -28,6 +28,7 @@ from .frames import (
     put_run,
     put_single,
 )
+from .withdrawn import Withdrawn
 
 __all__ = ["Item", "Outbound", "messages_in"]
 
@@ -56,6 +57,7 @@ class Outbound:
         "peer_bytes",
         "peer_messages",
         "released",
+        "withdrawn",
     )
 
     def __init__(self) -> None:
@@ -79,6 +81,8 @@ class Outbound:
         self.peer_messages = 0
         """The window of the peer; 0 until it is known."""
         self.peer_bytes = 0
+        self.withdrawn: list[int] = []
+        """Messages that were withdrawn before they left, and are not acknowledged."""
 
     def release(self, run: MessageRun) -> None:
         """Queue messages that the protocol put on the network; takes over their lists."""
@@ -105,6 +109,8 @@ class Outbound:
     def acknowledged(self, mid: int) -> tuple[int, int]:
         """Drop messages up to `mid`; return how many there were, and their bytes."""
         self.acked = mid
+        if self.withdrawn:
+            del self.withdrawn[: bisect_right(self.withdrawn, mid)]
         flying = self._flying
         if len(flying) == 1 and flying[0].mids[-1] == mid:
             messages, size = self._flying_messages, self._flying_bytes
@@ -130,6 +136,12 @@ class Outbound:
     def restore(self, runs: list[MessageRun], acked: int, last: int) -> None:
         """Continue with messages that were released before a crash, and are not acknowledged."""
         self._flying.extend(runs)
+        self.withdrawn = [
+            mid
+            for run in runs
+            for mid, payload in zip(run.mids, run.payloads, strict=True)
+            if payload.__class__ is Withdrawn
+        ]
         self._flying_messages = sum([len(run.mids) for run in runs])
         self._flying_bytes = sum([run.size for run in runs])
         self.released = self._flying_messages
@@ -139,6 +151,21 @@ class Outbound:
     def resume(self) -> None:
         """Send everything again that is not acknowledged: the peer may have lost it."""
         self._resend = deque(self._flying)
+
+    def withdraw(self, mid: int, list_bytes: Callable[[bytes, bool], int]) -> None:
+        """Take the payload off a message that has not left.
+
+        Args:
+            mid: The message, which may be with the protocol still.
+            list_bytes: Returns how many bytes of a payload belong to the protocol, and stay.
+        """
+        insort(self.withdrawn, mid)
+        if mid > self.last:
+            return
+        run = next(run for run in self._queue if run.mids[-1] >= mid)
+        payloads: Any = run.payloads
+        k = bisect_left(run.mids, mid)
+        payloads[k] = Withdrawn(payloads[k][: list_bytes(payloads[k], run.per)])
 
     def clear(self) -> None:
         """Drop everything."""
@@ -153,10 +180,10 @@ class Outbound:
 
         This is the short way for a message that leaves alone. Returns None, and changes
         nothing, if there is any other number of messages, or if its length is 0 or above
-        `most`, or if the peer's window is full.
+        `most`, or if the peer's window is full, or if messages were withdrawn.
         """
         queue = self._queue
-        if self._resend or len(queue) != 1 or len(queue[0].mids) != 1:
+        if self._resend or len(queue) != 1 or len(queue[0].mids) != 1 or self.withdrawn:
             return None
         (mid,), pid, payloads, per, _ = queue[0]
         payload = payloads[0]
@@ -193,7 +220,7 @@ class Outbound:
             if (
                 not self._resend
                 and self._queue
-                and len(self._queue[0].payloads[self._head]) > full - RUN_HEAD
+                and _goes_in_parts(self._queue[0].payloads[self._head], full)
                 and self.pending
             ):
                 self._cut_up(part)
@@ -223,6 +250,8 @@ class Outbound:
         payloads: Any = queued.payloads[head:end]
         lengths = list(map(len, payloads))
         count = _fitting(mids, lengths, space, light)
+        if self.withdrawn:
+            count = _before_withdrawn(payloads, count)
         if not count:
             return None
         if count < len(mids):
@@ -254,7 +283,7 @@ class Outbound:
             self._head = 0
 
     def _cut_up(self, size: int) -> None:
-        """Split the message at the head of the queue, which is too long for a datagram."""
+        """Split the message at the head of the queue, which goes in parts."""
         queued = self._queue[0]
         head, per = self._head, queued.per
         mid, payload = queued.mids[head], queued.payloads[head]
@@ -280,10 +309,13 @@ class Outbound:
             resend.popleft()
 
     def _cut_up_again(self, full: int, size: int) -> None:
-        """Split a message that left whole and is lost, if datagrams have become shorter."""
+        """Split a message that left whole and is lost, if it goes in parts now.
+
+        Datagrams may have become shorter. What was withdrawn may not have left before a crash.
+        """
         while self._resend:
             item = self._resend[0]
-            if isinstance(item, Piece) or len(item.payloads[0]) <= full - RUN_HEAD:
+            if isinstance(item, Piece) or not _goes_in_parts(item.payloads[0], full):
                 return
             del self._resend[0]
             first, rest = item.split(1)
@@ -301,6 +333,8 @@ class Outbound:
             return item
         lengths = list(map(len, item.payloads))
         count = _fitting(item.mids, lengths, budget.left - RUN_HEAD, light)
+        if self.withdrawn:
+            count = _before_withdrawn(item.payloads, count)
         if count < len(item.mids):
             item, rest = item.split(count)
             self._resend.appendleft(rest)
@@ -313,9 +347,24 @@ class Outbound:
 def _parts(run: MessageRun, size: int) -> list[Piece]:
     """Return the parts of the only message of a run."""
     (mid,), pid, (payload,), per, _ = run
-    count = -(-len(payload) // size)
+    count = -(-len(payload) // size) or 1
     data = memoryview(payload)
-    return [Piece(mid, pid, per, k, count, data[k * size : (k + 1) * size]) for k in range(count)]
+    gone = payload.__class__ is Withdrawn
+    parts = [data[k * size : (k + 1) * size] for k in range(count)]
+    return [Piece(mid, pid, per, k, count, part, gone) for k, part in enumerate(parts)]
+
+
+def _goes_in_parts(payload: bytes, full: int) -> bool:
+    """Return whether a message is not put into a run: it is too long, or withdrawn."""
+    return len(payload) > full - RUN_HEAD or payload.__class__ is Withdrawn
+
+
+def _before_withdrawn(payloads: Sequence[bytes], count: int) -> int:
+    """Return how many of the first `count` messages are before one that was withdrawn."""
+    for k in range(count):
+        if payloads[k].__class__ is Withdrawn:
+            return k
+    return count
 
 
 def _fitting(mids: Sequence[int], lengths: list[int], space: int, light: int) -> int:

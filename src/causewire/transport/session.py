@@ -276,6 +276,11 @@ class Session:
         return self.taken_bytes - self.credit_bytes
 
     @property
+    def wanted(self) -> int:
+        """Room taken by messages that have not been withdrawn, unused credit included."""
+        return self.taken - len(self.outbound.withdrawn)
+
+    @property
     def held(self) -> int:
         """Messages accepted for this peer that the protocol has not released."""
         return self.accepted - self.credit - self.outbound.released

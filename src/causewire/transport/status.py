@@ -24,7 +24,7 @@ class PeerStatus(NamedTuple):
     up: bool
     """Whether it was reached, and answers."""
     messages: int
-    """Messages accepted for it and not yet delivered there."""
+    """Messages accepted for it, not withdrawn, and not yet delivered there."""
     held: int
     """Of these, messages that the protocol holds back."""
     round_trip: float
@@ -56,7 +56,7 @@ def _peer_status(peer: Peer) -> PeerStatus:
         session.address,
         session.incarnation,
         session.established and not session.silent,
-        session.has_messages,
+        session.has_messages - len(session.outbound.withdrawn),
         session.held,
         session.recovery.round_trip.smoothed,
     )

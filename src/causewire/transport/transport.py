@@ -66,6 +66,7 @@ from .status import Status, status_of
 from .upkeep import Upkeep
 from .varint import LARGEST, MalformedError
 from .watch import Reason, Watch, culprits, reasons
+from .withdrawals import Withdrawals
 
 __all__ = ["Transport"]
 
@@ -190,6 +191,11 @@ class Transport(Generic[A]):
             ledger=self._ledger,
             emit=self._events.append,
         )
+        self._withdrawals = Withdrawals(
+            self._peers, carrier=carrier, ledger=self._ledger, emit=self._events.append
+        )
+        self.withdraw = self._withdrawals.withdraw
+        """This is documented in `Withdrawals`."""
         self._postponed: list[tuple[bytes, Address, float]] = []
         """Datagrams with obituaries, which are processed at the end of the turn."""
         self._observer: Observer | None = None
@@ -269,7 +275,7 @@ class Transport(Generic[A]):
         """
         self._ledger.call_in_all(self._live.values())
         return not any(
-            session.taken or (session.recovery.sent and not session.silent)
+            session.wanted or (session.recovery.sent and not session.silent)
             for session in self._live.values()
         )
 
@@ -278,7 +284,7 @@ class Transport(Generic[A]):
         """Whether every accepted message is delivered, and nothing waits here."""
         self._ledger.call_in_all(self._live.values())
         return (
-            not any(session.taken for session in self._live.values())
+            not any(session.wanted for session in self._live.values())
             and not self._arrivals.stalled
             and self._carrier.idle
         )
@@ -464,7 +470,7 @@ class Transport(Generic[A]):
     def next_timer(self) -> float | None:
         """Return when to call `timer_fired`, or None if there is nothing to wait for."""
         first = self._peers.timers.first
-        for when in (self._tick_at, self._watch_at):
+        for when in (self._tick_at, self._watch_at, self._withdrawals.next):
             if when is not None and (first is None or when < first):
                 first = when
         return first
@@ -477,6 +483,7 @@ class Transport(Generic[A]):
         if self._watch_at is not None and self._watch_at <= now:
             self._watch_at = None
             self._look_around(now)
+        self._withdrawals.run(now)
         self._upkeep.run(now)
 
     def _look_around(self, now: float) -> None:

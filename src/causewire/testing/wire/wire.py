@@ -22,6 +22,7 @@ from ...transport import (
     Confirmed,
     Delivered,
     Handled,
+    MessageWithdrawn,
     NodeCutOff,
     NodeRenumbered,
     NodeSuperseded,
@@ -170,7 +171,7 @@ class Wire:
             target = self.hosts[self._owners[address]]
             self._carry(host, target, (data, host.address, address), len(data), 0)
         while (event := transport.next_event()) is not None:
-            if not isinstance(event, Delivered | Confirmed | Handled | Room):
+            if not isinstance(event, Delivered | Confirmed | Handled | MessageWithdrawn | Room):
                 host.events.append(event)
                 if isinstance(event, NodeRenumbered):
                     self.judge.incarnations[host.name, event.incarnation] = host

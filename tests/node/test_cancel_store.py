@@ -1,0 +1,105 @@
+"""Cancelled messages and stores: a crash brings none of them back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from causewire import blocking
+from causewire.node import MessageCancelled, NodeError
+from causewire.testing.disk import Disk
+from causewire.testing.virtual import VirtualLoop, run
+
+from .test_store import kill, node
+
+B = {"b": ("127.0.0.1", 2)}
+
+
+@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_the_sender_crashes(protocol: str, snapshot: bool) -> None:
+    """A long message, the first, the last, and one in the middle of others are cancelled."""
+
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk()
+        a = await node(loop, "a", 1, disk, peers=B, protocol=protocol).start()
+        receipts = [await a.send("b", p) for p in (b"0", b"1", bytes(9000), b"3", b"4")]
+        for k in (0, 2, 4):
+            assert receipts[k].cancel()
+        await receipts[2].stored()
+        if snapshot:
+            assert a._transport.journal is not None
+            a._transport.journal.snapshot_due = True
+            last = await a.send("b", b"5")
+            assert last.cancel()
+            await last.stored()
+        kill(a)
+        async with (
+            node(loop, "a", 1, disk, protocol=protocol) as again,
+            node(loop, "b", 2, protocol=protocol) as b,
+        ):
+            await (await again.send("b", b"next")).delivered()
+            assert [(await b.receive()).payload for _ in range(3)] == [b"1", b"3", b"next"]
+            assert b.stats()["delivered"] == 3
+            await asyncio.sleep(1)
+            assert again.idle
+
+    run(main)
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_the_receiver_crashes(snapshot: bool) -> None:
+    """What was cancelled is not among the messages that come again."""
+
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk()
+        async with node(loop, "a", 1, peers=B) as a:
+            receipts = [await a.send("b", b"%d" % k) for k in range(4)]
+            assert receipts[1].cancel()
+            b = await node(loop, "b", 2, disk).start()
+            await receipts[3].delivered()
+            if snapshot:
+                assert b._transport.journal is not None
+                b._transport.journal.snapshot_due = True
+                await (await a.send("b", b"more")).delivered()
+            kill(b)
+            async with node(loop, "b", 2, disk) as b:
+                await (await a.send("b", b"last")).delivered()
+                expected = [b"0", b"2", b"3", *([b"more"] if snapshot else []), b"last"]
+                for payload in expected:
+                    assert (await b.receive()).payload == payload
+                    await b.done()
+                assert b._gate is not None
+                assert b._gate.inbox.handled == len(expected)
+
+    run(main)
+
+
+def test_stored_waits_until_the_store_has_the_cancellation() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk(delay=0.5)
+        async with node(loop, "a", 1, disk, peers=B, drain=0.0) as a:
+            receipt = await a.send("b", b"x")
+            start = loop.time()
+            assert receipt.cancel()
+            await receipt.stored()
+            assert loop.time() >= start + 0.5
+            with pytest.raises(NodeError, match=r"a has a store.*use receipt.cancel\(\)"):
+                await a.send("b", b"x", ttl=1.0)
+            await asyncio.sleep(0)
+
+    run(main)
+
+
+def test_the_blocking_node(tmp_path: Path) -> None:
+    peers = {"b": ("127.0.0.1", 9)}
+    with blocking.Node("a", peers=peers, store=tmp_path / "a", drain=0.0) as a:
+        receipt = a.send("b", b"x")
+        assert receipt.cancel()
+        receipt.stored(60)
+        with pytest.raises(NodeError, match="store"):
+            a.send("b", b"x", ttl=1.0)
+        with pytest.raises(MessageCancelled):
+            receipt.delivered()
