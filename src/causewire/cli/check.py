@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..trace import TraceError, trace_files
 from ..trace.formats.names import SPAN_FORMATS
 from .errors import CommandError
-from .output import count, print_json
+from .output import count, print_json, say
 from .progress import Progress
 from .spark import add_spark_arguments, config_of
 from .traces import add_trace_arguments, columns_of, format_of, open_input, span_options
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(_told(checked, args.traces))
+        say(_told(checked, args.traces))
     return 0 if checked.report.ordered and not checked.report.bad else 1
 
 
@@ -97,12 +97,13 @@ def _check(args: argparse.Namespace) -> _Checked:
     from ..check import check
 
     found, inferred = open_input(args)
+    rows = found.trace.about_rows()
     with Progress("checking") as progress:
         report = check(
             found.trace,
             examples=args.examples,
             strict=args.strict,
-            progress=lambda rows: progress.done(rows, "events"),
+            progress=lambda done: progress.about(done, rows, "events"),
         )
     return _Checked(report, inferred, found.refused, found.notes)
 

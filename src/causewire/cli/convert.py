@@ -39,10 +39,11 @@ def run(args: argparse.Namespace) -> int:
         if output.suffix in SHIVIZ:
             rows = write_shiviz(output, list(_rows(trace, args.run)))
         else:
+            total = trace.about_rows() if args.run is None else None
             with open_writer(output) as writer, Progress("converting") as progress:
                 for event in _rows(trace, args.run):
                     writer.write(event)
-                    progress.done(writer.rows, "rows")
+                    progress.about(writer.rows, total, "rows")
             rows = writer.rows
     except TraceError as error:
         raise CommandError(str(error)) from None

@@ -76,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         run, violation = args.run, None
         if args.violation is not None:
             run, violation = _violation(trace, args.violation, args.run)
+        total = trace.about_rows()
         with Progress("reading") as progress:
             window = choose(
                 trace,
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
                 begin=begin,
                 end=end,
                 limit=args.events,
-                progress=lambda rows: progress.done(rows, "rows"),
+                progress=lambda rows: progress.about(rows, total, "rows"),
             )
     except TraceError as error:
         raise CommandError(str(error)) from None

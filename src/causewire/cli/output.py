@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .errors import CommandError
 
-__all__ = ["colour", "count", "duration", "print_json", "table", "write_file"]
+__all__ = ["colour", "count", "duration", "fitted", "print_json", "say", "table", "write_file"]
+
+_HANGING = re.compile(r"\s*(?:\d+\.\s+|(?:\S+ )*\S+\s{2,})?")
+"""What stands before the text of a line: a number, or the first column of a table."""
 
 _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
@@ -19,6 +25,35 @@ _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(value, indent=2))
+
+
+def say(text: str) -> None:
+    """Print text; on a terminal, or if COLUMNS is set, long lines are wrapped between words."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        text = fitted(text, shutil.get_terminal_size().columns)
+    print(text)
+
+
+def fitted(text: str, width: int) -> str:
+    """Return text whose lines have at most this width, where words permit.
+
+    The rest of a line stands below its beginning: to the right of the number of a list, or of
+    the first column of a table.
+    """
+    return "\n".join(_wrapped(line, width) if len(line) > width else line
+                     for line in text.split("\n"))  # fmt: skip
+
+
+def _wrapped(line: str, width: int) -> str:
+    start = _HANGING.match(line)
+    before = start[0] if start is not None and len(start[0]) <= width // 2 else ""
+    lines = textwrap.wrap(
+        line[len(before) :],
+        width - len(before),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return before + f"\n{' ' * len(before)}".join(lines)
 
 
 def table(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
@@ -37,7 +72,7 @@ def table(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return cell[:1].isdigit()
+    return cell[:1].isdigit() or cell in ("", "-")
 
 
 _COLOURS = {"red": 31, "green": 32}

@@ -6,6 +6,7 @@ the end, and neither is written to a pipe.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from importlib.util import find_spec
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "remaining"]
 
 _PAUSE = 0.1
 """Seconds between two updates."""
@@ -23,11 +24,14 @@ _PAUSE = 0.1
 _ESTIMATE = 2.0
 """Seconds after which the remaining time is estimated."""
 
+_WIDEST = 100
+"""Columns of a bar, at most."""
+
 
 class _Shown(Protocol):
     """What a terminal shows."""
 
-    def show(self, text: str, done: int | None, total: int | None) -> None: ...
+    def show(self, text: str, share: float | None, left: str) -> None: ...
 
     def erase(self) -> None: ...
 
@@ -37,15 +41,14 @@ class _Line:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._begun = time.monotonic()
 
-    def show(self, text: str, done: int | None, total: int | None) -> None:
-        spent = time.monotonic() - self._begun
-        if done is not None and total:
-            text += f"  {100 * done // total} %"
-            if spent > _ESTIMATE and 0 < done < total:
-                text += f", {spent * (total - done) / done:.0f} s left"
-        sys.stderr.write(f"\r\x1b[K{self._what}: {text}")
+    def show(self, text: str, share: float | None, left: str) -> None:
+        if share is not None:
+            text += f"  {100 * share:.0f} %"
+        if left:
+            text += f", {left} left"
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[K{f'{self._what}: {text}'[:width]}")
         sys.stderr.flush()
 
     def erase(self) -> None:
@@ -64,25 +67,32 @@ class _Bar:
             SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
-            TimeRemainingColumn,
         )
 
+        console = Console(stderr=True)
+        console.width = min(console.width, _WIDEST)
         self._bar: RichProgress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=None),
             TextColumn("{task.fields[said]}", markup=False),
             TimeElapsedColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
+            TextColumn("{task.fields[left]}", markup=False),
+            console=console,
             transient=True,
+            expand=True,
         )
-        self._task = self._bar.add_task(what, total=None, said="")
+        self._task = self._bar.add_task(what, total=None, said="", left="")
         self._bar.start()
 
-    def show(self, text: str, done: int | None, total: int | None) -> None:
-        self._bar.update(self._task, said=text, completed=done or 0, total=total)
+    def show(self, text: str, share: float | None, left: str) -> None:
+        self._bar.update(
+            self._task,
+            said=text,
+            completed=share or 0.0,
+            total=None if share is None else 1.0,
+            left=f"left: {left}" if left else "",
+        )
 
     def erase(self) -> None:
         self._bar.stop()
@@ -95,19 +105,35 @@ class Progress:
         self._what = what
         self._terminal = sys.stderr.isatty()
         self._begun = time.monotonic()
+        self._before = 0.0
         self._next = self._begun + 2 * _PAUSE  # quick work needs none
         self._shown: _Shown | None = None
 
     def of(self, done: int, total: int, unit: str) -> None:
         """Show how many of a known number of units are done, and when the rest will be."""
         if self._due():
-            self._show(f"{done:,} of {total:,} {unit}", done, total)
+            self._part(f"{done:,} of {total:,} {unit}", done, total)
+
+    def about(self, done: int, total: int | None, unit: str) -> None:
+        """Show how many units are done, and when the rest will be if their number is known.
+
+        A number of units that is smaller than the one before it begins another pass.
+        """
+        if total is None:
+            self.done(done, unit)
+        elif self._due():
+            self._part(f"{done:,} {unit}", min(done, total), total)
 
     def done(self, done: int, unit: str) -> None:
         """Show how many units are done, if their total is unknown."""
         if self._due():
             rate = done / max(time.monotonic() - self._begun, _PAUSE)
             self._show(f"{done:,} {unit}, {rate:,.0f} a second")
+
+    def share(self, text: str, done: float, total: float) -> None:
+        """Show a text, which part of the work is done, and when the rest will be."""
+        if self._due():
+            self._part(text, done, total)
 
     def say(self, text: str) -> None:
         """Show what is being done now."""
@@ -120,10 +146,17 @@ class Progress:
         self._next = time.monotonic() + _PAUSE
         return True
 
-    def _show(self, text: str, done: int | None = None, total: int | None = None) -> None:
+    def _part(self, text: str, done: float, total: float) -> None:
+        if done < self._before:  # another pass
+            self._begun = time.monotonic()
+        self._before = done
+        share = done / total if total else 0.0
+        self._show(text, share, remaining(time.monotonic() - self._begun, share))
+
+    def _show(self, text: str, share: float | None = None, left: str = "") -> None:
         if self._shown is None:
             self._shown = _Line(self._what) if find_spec("rich") is None else _Bar(self._what)
-        self._shown.show(text, done, total)
+        self._shown.show(text, share, left)
 
     def __enter__(self) -> Self:
         return self
@@ -137,3 +170,25 @@ class Progress:
         if self._shown is not None:
             self._shown.erase()
             self._shown = None
+
+
+def remaining(spent: float, share: float) -> str:
+    """Return how long the rest of some work will take, in words.
+
+    Args:
+        spent: The seconds that were spent on the part that is done.
+        share: The part that is done, from 0 to 1.
+
+    Returns:
+        A duration, or "unknown" while nothing is done; nothing while it is too early to tell.
+    """
+    if share >= 1 or spent < _ESTIMATE:
+        return ""
+    if share <= 0:
+        return "unknown"
+    seconds = round(spent * (1 - share) / share)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

@@ -10,15 +10,16 @@ from typing import Any
 from ..core.endpoint import LocalProtocolError
 from ..protocols import Protocol, describe, names
 from .errors import CommandError
-from .output import print_json, table
+from .output import fitted, print_json, say, table
 
 __all__ = ["configure", "run"]
 
 _KEY = """\
-scales: throughput does not fall with distance. extra latency: beyond what causality demands.
-message, process: space. time: at the sender, at the receiver. With n processes, i senders to
-and o receivers from a process, b messages buffered, p permits missing, u unacknowledged, r
-round-trip times, e eager messages that lack their YCT."""
+scales: throughput does not fall with distance. extra latency: beyond what
+causality demands. message, process: space. time: at the sender, at the
+receiver. With n processes, i senders to and o receivers from a process, b
+messages buffered, p permits missing, u unacknowledged, r round-trip times, e
+eager messages that lack their YCT."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"protocols": [to_json(protocol) for protocol in chosen]})
     elif args.names:
-        print("\n\n".join(map(_in_full, chosen)))
+        say("\n\n".join(map(_in_full, chosen)))
     else:
         print(_overview(chosen))
     return 0
@@ -78,7 +79,8 @@ def _overview(protocols: Iterable[Protocol]) -> str:
             )
         )
         delays.append((p.name, p.noncausal_latency, p.in_transit, _yes(p.throughput_scalable)))
-    return "\n\n".join([table(does), table(gives), table(costs), table(delays), _KEY])
+    tables = [table(each) for each in (does, gives, costs, delays)]
+    return "\n\n".join([*(fitted(text, 80) for text in tables), _KEY])
 
 
 def _yes(value: bool) -> str:

@@ -12,7 +12,7 @@ from ..trace.storage import is_url
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
-from .traces import add_trace_arguments, format_of, open_traces
+from .traces import Counted, add_trace_arguments, format_of, open_traces
 
 if TYPE_CHECKING:
     from ..check import Report
@@ -105,15 +105,16 @@ def _here(trace: Trace, args: argparse.Namespace) -> tuple[Report, list[dict[str
     from ..check import check
     from ..metrics import measure
 
+    total = trace.about_rows()
     with Progress("checking") as progress:
         found = check(
             trace,
             examples=args.examples,
-            progress=lambda rows: progress.done(rows, "events"),
+            progress=lambda done: progress.about(done, total, "events"),
         )
     with Progress("measuring") as progress:
-        progress.say("where the time of messages went")
-        rows = [run.summary() for run in measure(trace)]
+        read = Counted(trace, lambda done: progress.about(done, total, "events"))
+        rows = [run.summary() for run in measure(read)]
     return found, sorted(rows, key=lambda row: str(row["run"]))
 
 

@@ -15,7 +15,7 @@ from ..sim.workloads import KINDS
 from ..trace import TraceError, TraceWriter, open_writer
 from .assignments import assign, table_of
 from .errors import CommandError
-from .output import count, duration, print_json, table
+from .output import count, duration, print_json, say, table
 from .progress import Progress
 from .quantities import nanoseconds
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({**summary.to_dict(), "trace": args.trace, "rows": rows})
     else:
-        print(_told(summary))
+        say(_told(summary))
         if args.trace is not None:
             print(f"trace: {args.trace}, {count(rows, 'row')} (causewire check {args.trace})")
     return 0

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..trace import Trace, TraceError, open_trace, read_shiviz, trace_of
+from ..trace import (
+    NAMES,
+    Event,
+    Trace,
+    TraceBatch,
+    TraceError,
+    open_trace,
+    read_shiviz,
+    trace_of,
+)
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY, SPAN_FORMATS
 from ..trace.shiviz import DELIMITER, PATTERN
 
@@ -16,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHIVIZ",
+    "Counted",
     "add_trace_arguments",
     "columns_of",
     "format_of",
@@ -27,6 +38,28 @@ __all__ = [
 
 SHIVIZ = (".shiviz", ".log", ".txt")
 """Suffixes of ShiViz logs, for which nobody has agreed on one."""
+
+
+class Counted(Trace):
+    """A trace that reports how many of its rows have been read."""
+
+    def __init__(self, trace: Trace, progress: Callable[[int], None]) -> None:
+        self.name = trace.name
+        self._trace = trace
+        self._progress = progress
+
+    def events(self) -> Iterator[Event]:
+        return self._trace.events()
+
+    def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
+        rows = 0
+        for batch in self._trace.batches(columns):
+            yield batch
+            rows += batch.columns.num_rows
+            self._progress(rows)
+
+    def about_rows(self) -> int | None:
+        return self._trace.about_rows()
 
 
 def add_trace_arguments(parser: argparse.ArgumentParser, also: str = "") -> None:

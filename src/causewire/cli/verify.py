@@ -26,7 +26,7 @@ from ..verify.programs import written
 from ..verify.regression import case_of, repeatable
 from . import verify_starvation
 from .errors import CommandError
-from .output import count, duration, print_json
+from .output import count, duration, print_json, say
 from .progress import Progress
 from .verify_request import (
     add_network_arguments,
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(_as_json(args, units, summary, found))
     else:
-        print(_told(args, units, summary, found))
+        say(_told(args, units, summary, found))
     return 0 if holds else 1
 
 
@@ -107,7 +107,9 @@ def _searched(args: argparse.Namespace, units: list[Unit]) -> Summary:
         def show(summary: Summary, states: int, transitions: int, depth: int) -> None:
             where = f"{summary.done:,} of {_searches(args, summary.units)}"
             deepest = max(depth, summary.depth)
-            progress.done(summary.states + states, f"states, depth {deepest}, {where}")
+            so_far = f"{summary.states + states:,} states, depth {deepest}, {where}"
+            new = summary.done - summary.resumed
+            progress.share(so_far, new, summary.units - summary.resumed)
 
         try:
             return run_units(

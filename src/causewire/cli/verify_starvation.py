@@ -7,7 +7,7 @@ import argparse
 from ..core.endpoint import LocalProtocolError
 from ..verify.lasso import find_starvation
 from .errors import CommandError
-from .output import print_json
+from .output import print_json, say
 from .progress import Progress
 from .verify_request import protocol_of
 from .verify_results import keep
@@ -54,5 +54,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(result.to_json())
     else:
-        print(result.words())
+        say(result.words())
     return 0 if result.passed else 1

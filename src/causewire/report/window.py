@@ -78,7 +78,7 @@ def choose(
         end: Where the window ends.
         limit: The maximum number of rows, apart from those that are looked for.
         most: The maximum number of processes, apart from those that are named.
-        progress: Called now and then with the number of rows read.
+        progress: Called now and then with the number of rows read in this pass.
 
     Raises:
         TraceError: There is no such run, process, message or row.
@@ -172,6 +172,7 @@ class _Reading:
         self._rows = 0
 
     def __iter__(self) -> Iterator[Event]:
+        self._rows = 0
         for event in self._trace.events():
             yield event
             self._rows += 1

@@ -37,6 +37,7 @@ __all__ = [
     "partitions_of",
     "read_group",
     "read_parquet",
+    "row_count",
 ]
 
 ROW_GROUP = 1 << 16
@@ -276,6 +277,14 @@ def parquet_schema(path: Location) -> pa.Schema:
         else:
             reason = "its footer is damaged"
         raise TraceError(path, None, reason) from None
+
+
+def row_count(path: Location) -> int | None:
+    """Return the number of rows that the footer of a file states, or None if it is damaged."""
+    try:
+        return int(pq.read_metadata(source_of(path)).num_rows)
+    except _DAMAGE:
+        return None
 
 
 assert set(_DELTAS) | {n.split(".")[0] for n in _DICTIONARIES} == set(NAMES)

@@ -44,6 +44,7 @@ LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 """How the names of files with JSON lines end."""
 
 _JSON_BLOCK = 1 << 23  # bytes that Arrow parses at once
+_SAMPLE = 1 << 16  # bytes from which the number of lines is estimated
 
 
 class TraceBatch(NamedTuple):
@@ -73,6 +74,10 @@ class Trace(ABC):
         absent if the file lacks the column.
         """
 
+    def about_rows(self) -> int | None:
+        """Return about how many rows there are, or None if that takes reading them."""
+        return None
+
 
 class _Files(Trace):
     def __init__(self, name: str, files: Sequence[Location], tolerate_cut: bool) -> None:
@@ -96,6 +101,11 @@ class _Files(Trace):
             else:
                 yield from _parquet_batches(path, wanted)
 
+    def about_rows(self) -> int | None:
+        rows = [_about_rows(path) for path in self.files]
+        known = [number for number in rows if number is not None]
+        return sum(known) if len(known) == len(rows) else None
+
 
 class _Memory(Trace):
     def __init__(self, name: str, events: Iterable[Event]) -> None:
@@ -107,6 +117,9 @@ class _Memory(Trace):
 
     def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
         return _batches_of(self.name, iter(self._events), _in_order(columns))
+
+    def about_rows(self) -> int:
+        return len(self._events)
 
 
 def trace_of(events: Iterable[Event], name: str = "<events>") -> Trace:
@@ -161,6 +174,21 @@ def _files_of(path: str | os.PathLike[str]) -> list[Location]:
 
 def _is_trace(file: Location) -> bool:
     return file.name.endswith((".parquet", *LINES))
+
+
+def _about_rows(path: Location) -> int | None:
+    """Return the rows that the footer of a Parquet file states, or that JSON lines seem to have."""
+    if not path.name.endswith(LINES):
+        from .parquet import row_count
+
+        return row_count(path)
+    if not plain_file(path) or not path.name.endswith(".jsonl"):
+        return None
+    size = path.stat().st_size
+    with open_binary(path) as file:
+        start = file.read(_SAMPLE)
+    lines = start.count(b"\n")
+    return lines * size // len(start) if lines else None
 
 
 def _in_order(columns: Sequence[str]) -> list[str]:
