@@ -42,14 +42,14 @@ demo: $(STAMP)
 	@$(BIN)/causewire demo --out out/demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	$(BIN)/python -m pytest -q -n auto
 
 test-quick: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "not slow" --ignore=tests/pipeline
 
 test-compiled: $(STAMP)
 	$(BIN)/python hatch_build.py out/compiled
-	PYTHONPATH=out/compiled $(BIN)/python -m pytest -q -n auto --dist loadgroup tests/core tests/transport tests/node
+	PYTHONPATH=out/compiled $(BIN)/python -m pytest -q -n auto tests/core tests/transport tests/node
 
 coverage: $(STAMP)
 	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest -q --ignore=tests/pipeline

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
+from typing import Any
 
+import pytest
 from hypothesis import settings
+
+from .groups import GROUPS, group_of
 
 # A deadline for an example would measure the machine, not the code. The same examples in
 # every run, so that a failure is caused by a change; `--hypothesis-profile=random` draws new
@@ -15,3 +20,29 @@ settings.load_profile("repeatable")
 
 # A process that is started in the background ignores interrupts, and so would its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run long groups first, then files with many slow tests: no process is idle at the end."""
+    slow = Counter(group_of(item.nodeid) for item in items if item.get_closest_marker("slow"))
+    ranks = {group: rank for rank, group in enumerate(GROUPS)}
+
+    def key(item: pytest.Item) -> tuple[int, int]:
+        group = group_of(item.nodeid)
+        return ranks.get(group, len(ranks)), -slow[group]
+
+    items.sort(key=key)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With several test processes, the tests of a group go to one of them, in order."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)

@@ -47,10 +47,20 @@ def java_options() -> str:
     return f"{QUICK} -Xlog:disable -XX:SharedArchiveFile={kept}" if kept.exists() else QUICK
 
 
+def only_here(what: str, factory: pytest.TempPathFactory) -> None:
+    """Fail if another process of this run of the tests has started the same."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        claim = factory.getbasetemp().parent / f"{what} was started"
+        assert not claim.exists(), f"two test processes start {what}: see tests/groups.py"
+        claim.touch()
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The shared session: two cores, few shuffle partitions."""
     from pyspark import SparkContext
+
+    only_here("a session", tmp_path_factory)
 
     kept = archive()
     part = None if kept.exists() else kept.with_suffix(f".{os.getpid()}")
@@ -180,6 +190,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster with two workers; who kills one adds another."""
+    only_here("a cluster", tmp_path_factory)
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     yield cluster
     cluster.close()
@@ -218,19 +229,3 @@ def written(tmp_path: Path) -> Write:
         return read_experiment(path)
 
     return write
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several test processes, all tests that share a session go to one of them.
-
-    Those that start a cluster or a server go together to one as well, perhaps another.
-    """
-    here = Path(__file__).parent
-    for item in items:
-        if here not in item.path.parents:
-            continue
-        fixtures = set(getattr(item, "fixturenames", ()))
-        if {"cluster", "connect"} & fixtures:
-            item.add_marker(pytest.mark.xdist_group("cluster"))
-        elif "spark" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("spark"))

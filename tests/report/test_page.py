@@ -22,7 +22,7 @@ from .sweep_folder import RUNS, sweep_folder
 
 require_browser()
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("report-page")]
+pytestmark = pytest.mark.slow
 
 MARKUP = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 BIDI = "\u202egnihton"
