@@ -107,11 +107,8 @@ message beyond it costs O(its list).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable
-from itertools import repeat
 from typing import Any, Self
 
-from .adaptive_aliases import AliasEndpoint
-from .adaptive_lanes import is_for
 from .adaptive_packets import (
     AdaptiveMessage,
     Checked,
@@ -125,9 +122,9 @@ from .adaptive_packets import (
     Seen,
 )
 from .adaptive_peer import AdaptivePeer
+from .adaptive_runs import RunEndpoint
 from .endpoint import (
     Blocked,
-    Delivery,
     Footprint,
     LocalProtocolError,
     Outgoing,
@@ -138,7 +135,6 @@ from .endpoint import (
 )
 from .fifo import Ack
 from .held import Need
-from .run import MessageRun
 
 __all__ = [
     "Adaptive",
@@ -157,7 +153,7 @@ __all__ = [
 _new = tuple.__new__
 
 
-class Adaptive(AliasEndpoint):
+class Adaptive(RunEndpoint):
     """Causal unicast and multicast, latency-optimal while lists have at most K entries."""
 
     __slots__ = ("_groups",)
@@ -314,11 +310,6 @@ class Adaptive(AliasEndpoint):
             self._accept(source, peer, message)
             self._settle()
 
-    def _settle(self) -> None:
-        """Deliver everything that can be delivered now."""
-        for name, message in self._held.take():
-            self._accept(name, self._peers[name], message)
-
     def _needs(self, source: str, entries: Iterable[Entry]) -> list[Need]:
         """What has to be delivered here before a message that lists these entries."""
         needs: list[Need] = []
@@ -327,7 +318,9 @@ class Adaptive(AliasEndpoint):
             if origin == me:
                 if mid > self._mid:
                     raise RemoteProtocolError(f"{source!r} lists message {mid}, never sent")
-            elif is_for(me, dest) and origin not in self._forgotten:
+            elif dest == me or (dest.__class__ is tuple and me in dest):
+                if origin in self._forgotten:
+                    continue
                 if origin == source:
                     raise RemoteProtocolError(f"{source!r} lists its own message {mid} to {me!r}")
                 peer = peers.get(origin)
@@ -348,16 +341,13 @@ class Adaptive(AliasEndpoint):
         if entries:
             self._learn(source, entries)
         if dests:
-            self._past.learn(source, dests, mid, source)
+            self._past.learn([(source, dests, mid)], source)
         self._held.delivered(source, mid)
         self._acks[source] = mid
         self._deliver(source, mid, payload)
 
     def _learn(self, source: str, entries: Entries) -> None:
-        me, learn = self.me, self._past.learn
-        for origin, dest, mid in self._of_the_living(entries):
-            if origin != me and dest != me:
-                learn(origin, dest, mid, source)
+        self._past.learn(self._of_the_living(entries), source)
 
     def _receive_part(self, source: str, part: Packet) -> None:
         _, mid, number, entries = part
@@ -377,50 +367,6 @@ class Adaptive(AliasEndpoint):
         self._packets.append((source, _new(Got, ("got", mid, number))))
 
     # -- what the driver takes ------------------------------------------------
-
-    def receive_run(self, source: str, run: MessageRun) -> None:
-        mids, pid, payloads, per, _ = run
-        if not run.well_formed():
-            raise RemoteProtocolError(
-                f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
-            )
-        if source in self._forgotten:
-            return
-        peer = self._peers.get(source)
-        if (
-            not per
-            and peer is not None
-            and pid == peer.delivered
-            and not peer.parts
-            and not len(self._held)
-            and self.on_delivery is None
-        ):
-            triples = zip(repeat(source), mids, payloads)
-            self._deliveries += map(_new, repeat(Delivery), triples)
-            peer.delivered = self._acks[source] = mids[-1]
-            return
-        if len(mids) == 1:
-            self._receive_message(source, self._arrived(mids[0], pid, payloads[0], per))
-            return
-        messages = []
-        for mid, payload in zip(mids, payloads, strict=True):
-            message = self._arrived(mid, pid, payload, per)
-            self._needs_of(source, message)
-            messages.append(message)
-            pid = mid
-        for message in messages:
-            self._receive_message(source, message)
-
-    @staticmethod
-    def _arrived(mid: int, pid: int, payload: Any, listed: bool) -> Packet:
-        """Return a message of a run as a packet."""
-        if not listed:
-            return _new(AdaptiveMessage, ("msg", mid, pid, payload, (), ()))
-        if payload.__class__ is Checked:
-            return _new(AdaptiveMessage, ("msg", mid, pid, *payload))
-        if payload.__class__ is not Listed:
-            raise RemoteProtocolError(f"message {mid} has no list")
-        return AdaptiveMessage(mid, pid, *payload)
 
     def _message(self, mid: int, pid: int, payload: Any, per: bool) -> Packet:
         return _new(AdaptiveMessage, ("msg", mid, pid, payload, (), ()))

@@ -27,10 +27,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Self
 
+from .adaptive_held import RunBuffer
 from .adaptive_lanes import LaneEndpoint
 from .adaptive_packets import Entry, is_alias
 from .endpoint import LocalProtocolError
-from .held import HoldingBuffer
 
 __all__ = ["AliasEndpoint"]
 
@@ -44,7 +44,7 @@ class AliasEndpoint(LaneEndpoint):
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
     ) -> None:
         super().__init__(me, cap=cap)
-        self._held = HoldingBuffer()
+        self._held = RunBuffer()
         self._void: dict[str, int] = {}
         """By origin: messages to an alias of this process up to this number do not come."""
         self._listed_as: dict[str, int] = {}

@@ -150,7 +150,7 @@ class LaneEndpoint(ReportingEndpoint):
         self._packets.append((source, _new(Part, ("part", mid, number + 1, part))))
 
     def _shorten(self, origin: str, dest: Dest, mid: int) -> None:
-        indexed = self._indexed.get((origin, dest))
+        indexed = self._indexed.get((origin, dest)) if self._indexed else None
         if not indexed:
             return
         keys = [key for key in indexed if key[0] <= mid]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import NamedTuple, Self
+from typing import Self, TypeAlias
 
 from .adaptive_packets import Dest, Entry
 
@@ -28,12 +28,8 @@ Safety does not depend on it. A process that has forgotten a pair may learn an o
 again, and then lists it until it gets the news again."""
 
 
-class Owed(NamedTuple):
-    """A peer that gets the news: it learnt of message `mid` from message `listing`."""
-
-    peer: str
-    mid: int
-    listing: int
+Owed: TypeAlias = tuple[str, int, int]
+"""A peer that gets the news, the message that it learnt of, and the message that listed it."""
 
 
 class _Item:
@@ -101,25 +97,30 @@ class Past:
         item.mid = mid
         self._append(item)
 
-    def learn(self, origin: str, dest: Dest, mid: int, teller: str) -> None:
-        """Add a message that `teller` listed; what is known already changes nothing."""
-        if self._settled.get((origin, dest), 0) >= mid:
-            return
-        items = self._items.get(dest)
-        if items is None:
-            items = self._items[dest] = {}
-        item = items.get(origin)
-        if item is None:
-            item = items[origin] = _Item(origin, dest)
-        elif item.mid >= mid:
-            if item.mid == mid:
-                item.knowing.add(teller)
-            return
-        else:
-            self._unlink(item)
-        item.mid = mid
-        item.knowing = {teller}
-        self._append(item)
+    def learn(self, entries: Iterable[Entry], teller: str) -> None:
+        """Add messages that `teller` listed; what is known already changes nothing.
+
+        Messages from and to this process are none of its past.
+        """
+        me, settled, known = self.me, self._settled, self._items
+        for origin, dest, mid in entries:
+            if origin == me or dest == me or settled.get((origin, dest), 0) >= mid:
+                continue
+            items = known.get(dest)
+            if items is None:
+                items = known[dest] = {}
+            item = items.get(origin)
+            if item is None:
+                item = items[origin] = _Item(origin, dest)
+            elif item.mid >= mid:
+                if item.mid == mid:
+                    item.knowing.add(teller)
+                continue
+            else:
+                self._unlink(item)
+            item.mid = mid
+            item.knowing = {teller}
+            self._append(item)
 
     def delivered(self, origin: str, dest: Dest, mid: int) -> list[Owed]:
         """Drop the messages of a pair up to `mid`; returns the peers that get the news."""
@@ -137,18 +138,14 @@ class Past:
             self._settled[key] = mid
             if len(self._settled) > REMEMBERED:
                 del self._settled[next(iter(self._settled))]
-        peers = self._owed.get(key)
+        peers = self._owed.pop(key, None)
         if peers is None:
             return []
-        due = []
-        for peer, (message, listing) in peers.items():
-            if message > mid:
-                break
-            due.append(Owed(peer, message, listing))
-        for owed in due:
-            del peers[owed.peer]
-        if not peers:
-            del self._owed[key]
+        due = [(peer, message, at) for peer, (message, at) in peers.items() if message <= mid]
+        if len(due) < len(peers):
+            for peer, _, _ in due:
+                del peers[peer]
+            self._owed[key] = peers
         return due
 
     def forget(self, peer: str) -> None:

@@ -307,13 +307,13 @@ class Listing(Native):
     def _without_void(self, entries: Sequence[Entry]) -> Entries:
         """Act on news about messages to this process before it was met; return the others."""
         me = self.endpoint.me
-        others = []
-        for origin, dest, mid in entries:
-            if dest != me + "\0":
-                others.append((origin, dest, mid))
-            elif origin != me:
-                self.endpoint.void(origin, mid)
-        return tuple(others)
+        unmet = me + "\0"
+        others = tuple([entry for entry in entries if entry[1] != unmet])
+        if len(others) < len(entries):
+            for origin, dest, mid in entries:
+                if dest == unmet and origin != me:
+                    self.endpoint.void(origin, mid)
+        return others
 
     @property
     def idle(self) -> bool:

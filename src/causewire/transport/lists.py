@@ -28,6 +28,10 @@ MOST = 4096
 LONGEST = 1 << 20
 """The most bytes of a list that a message may have in addition to its payload."""
 
+_SMALL = 64
+"""Numbers below this are one byte (`varint`), which the loops over entries read and write
+themselves: two calls for each entry are most of what a list costs."""
+
 
 class ListWriter:
     """Writes the lists of one stream.
@@ -50,38 +54,43 @@ class ListWriter:
         fresh = len(self._pairs) > MOST or len(self._slots) > MOST
         if fresh:
             self._slots, self._pairs, self._last = {}, {}, []
-        parts = [put(len(entries) << 2 | bool(group) << 1 | fresh)]
+        out = bytearray(put(len(entries) << 2 | bool(group) << 1 | fresh))
         if group:
-            self._refer(parts, group)
+            self._refer(out, group)
         pairs, last = self._pairs, self._last
         for origin, dest, mid in entries:
             k = pairs.get((origin, dest))
             if k is None:
                 k = pairs[origin, dest] = len(last)
                 last.append(0)
-                parts.append(b"\0")
-                self._refer(parts, origin)
-                self._refer(parts, dest)
+                out.append(0)
+                self._refer(out, origin)
+                self._refer(out, dest)
+            elif k < _SMALL - 1:
+                out.append(k + 1)
             else:
-                parts.append(put(k + 1))
-            step = mid - last[k]
+                out += put(k + 1)
+            step = mid - last[k] << 1
             last[k] = mid
-            parts.append(put(step << 1 if step >= 0 else -step << 1 | 1))
-        return b"".join(parts)
+            if 0 <= step < _SMALL:
+                out.append(step)
+            else:
+                out += put(step if step >= 0 else 1 - step)
+        return bytes(out)
 
-    def _refer(self, parts: list[bytes], what: Dest) -> None:
+    def _refer(self, out: bytearray, what: Dest) -> None:
         """Write the slot of a process or group, and what it is if that is new."""
         slot = self._slots.get(what)
         if slot is not None:
-            parts.append(put(slot + 2))
+            out += put(slot + 2)
             return
         if isinstance(what, str):
             name, incarnation = self._process(what)
-            parts += (b"\0", put_text(name), incarnation.to_bytes(8, "big"))
+            out += b"\0" + put_text(name) + incarnation.to_bytes(8, "big")
         else:
-            parts += (b"\1", put(len(what)))
+            out += b"\1" + put(len(what))
             for member in what:
-                self._refer(parts, member)
+                self._refer(out, member)
         self._slots[what] = len(self._slots)
 
 
@@ -130,21 +139,28 @@ class ListReader:
         if 2 * count > len(data) - at:
             raise MalformedError("cut short")
         entries = []
-        for _ in range(count):
-            k, at = get(data, at)
-            if not k:
-                at = self._pair(data, at)
-                k = len(pairs)
-            elif k > len(pairs):
-                raise MalformedError("a pair that is not defined")
-            step, at = get(data, at)
-            mid = last[k - 1] + (-(step >> 1) if step & 1 else step >> 1)
-            if mid < 1:
-                raise MalformedError("messages are numbered from 1")
-            last[k - 1] = mid
-            pair = resolved[k - 1]
-            if pair is not None:
-                entries.append((*pair, mid))
+        try:
+            for _ in range(count):
+                k = data[at]
+                at += 1
+                if k >= _SMALL:
+                    k, at = get(data, at - 1)
+                if not k:
+                    at = self._pair(data, at)
+                    k = len(pairs)
+                step = data[at]
+                at += 1
+                if step >= _SMALL:
+                    step, at = get(data, at - 1)
+                mid = last[k - 1] + (-(step >> 1) if step & 1 else step >> 1)
+                if mid < 1:
+                    raise MalformedError("messages are numbered from 1")
+                last[k - 1] = mid
+                pair = resolved[k - 1]
+                if pair is not None:
+                    entries.append((pair[0], pair[1], mid))
+        except IndexError:
+            raise MalformedError("cut short, or a pair that is not defined") from None
         return group, entries, at
 
     def _pair(self, data: bytes, at: int) -> int:
