@@ -25,7 +25,7 @@ from typing import Any
 
 UNICAST = ("mf", "cykas", "csps", "sps", "rst", "ks")
 PERMITS = ("csps", "sps")
-RUNS_DRIVEN = ("csps", "csps-departures", "sps")
+RUNS_DRIVEN = ("csps", "csps-departures", "sps", "sps-departures")
 FIFO_PROPERTIES = " ".join(
     f"--property '{each}'"
     for each in ("FIFO order", "duplicate", "undelivered", "unsent", "left over")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from causewire import protocols
-from causewire.core import csps
+from causewire.core import csps, sps
 from causewire.core.endpoint import Packet, RemoteProtocolError
 from causewire.core.fifo import Ack, FifoEndpoint
 from causewire.core.hybrid import Permit
@@ -48,10 +48,11 @@ def by_run(
 
 
 @pytest.mark.parametrize(
-    ("protocol", "many"), [("csps", csps.Csps.many), ("csps", 2), ("sps", 0), ("fifo", 0)]
+    ("protocol", "many"), [("csps", 32), ("csps", 2), ("sps", 32), ("sps", 2), ("fifo", 0)]
 )
 def test_runs_are_the_packets(protocol: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csps.Csps, "many", many)
+    monkeypatch.setattr(sps.Sps, "many", many)
     longest = flagged = held = 0
     for seed in range(30):
         chance = random.Random(seed)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from causewire import protocols
-from causewire.core import Packet, csps
+from causewire.core import Packet, csps, sps
 
 Copy = tuple[int, str]  # message number, receiver
 
@@ -234,12 +234,13 @@ class System:
             assert len(spec.released) == sum(len(names) for _, names, _ in spec.sends)
 
 
-@pytest.mark.parametrize(("rule", "many"), [("csps", csps.Csps.many), ("csps", 2), ("sps", 0)])
+@pytest.mark.parametrize(("rule", "many"), [("csps", 32), ("csps", 1), ("sps", 32), ("sps", 1)])
 def test_every_release_and_permit_at_the_first_possible_step(
     rule: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`many`: also with departures of two messages on, where few ever are together."""
     monkeypatch.setattr(csps.Csps, "many", many)
+    monkeypatch.setattr(sps.Sps, "many", many)
     seen: dict[str, int] = {}
     for seed in range(600):
         system = System(rule, seed)

@@ -13,6 +13,7 @@ from causewire.core.csps import Csps
 from causewire.core.endpoint import Endpoint
 from causewire.core.fifo import FifoEndpoint
 from causewire.core.saved import Saved, restore, save, standing, unacknowledged
+from causewire.core.sps import Sps
 from causewire.protocols import create
 
 NAMES = ["a", "b", "c", "d"]
@@ -85,6 +86,7 @@ class LockStep:
 @pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
 def test_lock_step(protocol: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Csps, "many", many)
+    monkeypatch.setattr(Sps, "many", many)
     for seed in range(3):
         world = LockStep(protocol, seed)
         for _ in range(150):

@@ -16,6 +16,7 @@ from causewire.core import Packet
 from causewire.core.fifo import Ack, FifoEndpoint
 from causewire.core.hybrid import HybridMessage, Permit
 from causewire.core.pak import PakMessage
+from causewire.core.run import MessageRun
 
 from ..steps import steps
 
@@ -225,3 +226,39 @@ def test_a_receiver_of_pak_takes_steps_in_proportion_to_the_group(n: int) -> Non
     count = steps(arrive)
     assert [delivery.payload for delivery in last.take_deliveries()] == senders[::-1]
     assert count < 12 * n * n + 60 * n
+
+
+def all_to_all(protocol: str, turns: int) -> int:
+    """Eight processes send to all others, many messages in a turn; returns how many."""
+    names = [f"p{k}" for k in range(8)]
+    endpoints = {name: new(protocol, name) for name in names}
+    boxes: dict[str, list[tuple[str, MessageRun | Packet]]] = {name: [] for name in names}
+    sent = 0
+    for turn in range(turns + 6):
+        for at, (name, endpoint) in enumerate(endpoints.items()):
+            late = (turn + at) % 3  # some of what came is handled a turn later
+            arrived, boxes[name] = boxes[name][: len(boxes[name]) - late], boxes[name][-late:]
+            if not late:
+                boxes[name] = []
+            for source, what in arrived:
+                if isinstance(what, MessageRun):
+                    endpoint.receive_run(source, what)
+                else:
+                    endpoint.receive(source, what)
+            endpoint.take_deliveries()
+            for k in range(70 if turn < turns else 0):
+                sent += 1
+                endpoint.send(names[(at + 1 + k % 7) % 8], "x")
+            for to, run in endpoint.take_runs():
+                boxes[to].append((name, run))
+            for to, mid in endpoint.take_acks().items():
+                boxes[to].append((name, Ack(mid)))
+            for to, mid in endpoint.take_permits().items():
+                boxes[to].append((name, Permit(mid)))
+    return sent
+
+
+def test_all_to_all_costs_sps_little_more_than_csps() -> None:
+    """As runs of messages are released and permitted as a whole in both."""
+    csps, sps = (steps(lambda p=p: all_to_all(p, 10)) for p in PROTOCOLS)  # type: ignore[misc]
+    assert sps < 1.5 * csps

@@ -48,7 +48,7 @@ def _registered() -> Iterator[System]:
             yield System(Setup(name, len(program), network), program)
         if protocol.tolerates_loss and protocol.unicast:
             yield System(Setup(name, 2, FAULTS), parse("0>1,1; 1>"))
-    for name in ("fifo", "csps", "sps", "csps-departures"):
+    for name in ("fifo", "csps", "sps", "csps-departures", "sps-departures"):
         for text in (*UNICASTS, *MULTICASTS):
             program = parse(text)
             yield System(Setup(find(name), len(program), driver="runs"), program)

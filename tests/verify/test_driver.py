@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 import pytest
 
 from causewire import protocols
-from causewire.core.csps import Csps, Departure
+from causewire.core.csps import Csps
+from causewire.core.departure import Departure
 from causewire.core.endpoint import Endpoint, Outgoing, Packet
 from causewire.core.errors import LocalProtocolError
 from causewire.core.hybrid import Permit
 from causewire.core.run import MessageRun
+from causewire.core.sps import Sps
 from causewire.verify import NetworkModel, Setup, find, parse
 from causewire.verify.driver import DRIVERS
 from causewire.verify.ghost import Plain
@@ -79,6 +81,7 @@ def test_packets_makes_other_calls() -> None:
         ("csps-departures", "runs", True),
         ("csps-departures", "packets", False),
         ("csps", "runs", False),
+        ("sps-departures", "runs", True),
     ],
 )
 def test_departures_are_reached(name: str, driver: str, reached: bool) -> None:
@@ -89,6 +92,13 @@ def test_departures_are_reached(name: str, driver: str, reached: bool) -> None:
         if isinstance(endpoint, Csps)
         for each in endpoint._unacked
         if isinstance(each, Departure)
+    ]
+    departures += [
+        each
+        for endpoint in endpoints
+        if isinstance(endpoint, Sps)
+        for each in endpoint._u.values()
+        if isinstance(each, Departure) and not each.multicast and len(each.peers) > 1
     ]
     assert bool(departures) == reached
 

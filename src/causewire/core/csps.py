@@ -59,6 +59,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
+from .departure import GONE, Departure, messages, replace_gone
 from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
 from .hybrid import HybridEndpoint, HybridPeer
 from .run import MessageRun
@@ -87,53 +88,7 @@ class BufferedRun:
 
     def messages(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yield the number of each message, and its receivers."""
-        return _messages(self.mid, self.peers, self.multicast)
-
-
-class Departure:
-    """Many messages in u that left together, to one process each; or one multicast."""
-
-    __slots__ = ("end", "ends", "mid", "multicast", "peers")
-
-    acked = -1
-    """A sentinel below every message number; it forces the slow path in `_slide`."""
-
-    def __init__(
-        self, mid: int, peers: list[HybridPeer], multicast: bool, ends: dict[HybridPeer, int]
-    ) -> None:
-        self.mid = mid
-        """The number of the first message."""
-        self.end = mid + (1 if multicast else len(peers))
-        """The number behind the last."""
-        self.peers = peers
-        """The receivers, as in `BufferedRun`."""
-        self.multicast = multicast
-        self.ends = ends
-        """For each receiver, the last message to it."""
-
-
-def _messages(
-    mid: int, peers: list[HybridPeer], multicast: bool
-) -> Iterator[tuple[int, tuple[str, ...]]]:
-    if multicast:
-        yield mid, tuple([peer.name for peer in peers])
-    else:
-        for k, peer in enumerate(peers, mid):
-            yield k, (peer.name,)
-
-
-GONE = HybridPeer("")
-"""Takes the place of a receiver that was forgotten, where places count as numbers of
-messages. It has acked everything, and needs no permit."""
-GONE.acked = GONE.granted = 1 << 63
-
-
-def _replace(peers: list[HybridPeer], gone: HybridPeer, multicast: bool) -> None:
-    """Remove a receiver from a multicast, or from unicasts of which each keeps its place."""
-    if multicast:
-        peers[:] = [peer for peer in peers if peer is not gone]
-    else:
-        peers[:] = [GONE if peer is gone else peer for peer in peers]
+        return messages(self.mid, self.peers, self.multicast)
 
 
 class Csps(HybridEndpoint[HybridPeer]):
@@ -280,7 +235,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         else:
             self._unacked.popleft()
             self._oldest = front.end
-            self._permit_all(front)
+            self._permit_all(front.ends)
             self._slide()
 
     def _slide(self) -> None:
@@ -306,7 +261,7 @@ class Csps(HybridEndpoint[HybridPeer]):
                     self._oldest = mid
                     self._look_inside(to)
                     return
-                self._permit_all(to)
+                self._permit_all(to.ends)
                 mid = to.end
             unacked.popleft()
         self._oldest = mid
@@ -327,11 +282,6 @@ class Csps(HybridEndpoint[HybridPeer]):
             mid += 1
         self._oldest = mid
 
-    def _permit_all(self, departure: Departure) -> None:
-        for peer, mid in departure.ends.items():
-            if peer.granted < mid:
-                self._grant(peer.name, mid)
-
     # -- when a process is gone -----------------------------------------------
 
     def _let_go_of(self, record: HybridPeer) -> None:
@@ -340,12 +290,12 @@ class Csps(HybridEndpoint[HybridPeer]):
         self._entered -= self._out.count(record)
         super()._let_go_of(record)
         for run in self._held:
-            _replace(run.peers, record, run.multicast)
+            replace_gone(run.peers, record, run.multicast)
         for k, each in enumerate(self._unacked):
             if each is record:
                 self._unacked[k] = GONE
             elif isinstance(each, Departure):
-                _replace(each.peers, record, each.multicast)
+                replace_gone(each.peers, record, each.multicast)
                 each.ends.pop(record, None)
         self._lacking.pop(record, None)
         self._per = -1
@@ -434,7 +384,7 @@ class Csps(HybridEndpoint[HybridPeer]):
                 yield mid, (each.name,)
                 mid += 1
             else:
-                yield from _messages(each.mid, each.peers, each.multicast)
+                yield from messages(each.mid, each.peers, each.multicast)
                 mid = each.end
 
     def _copy_into(self, twin: Self) -> None:

@@ -312,6 +312,12 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         """Permit the messages to `to` up to `mid`."""
         self._peers[to].granted = self._permits[to] = mid
 
+    def _permit_all(self, ends: dict[H, int]) -> None:
+        """Permit the last message to each of several processes, and those before it."""
+        for peer, mid in ends.items():
+            if peer.granted < mid:
+                self._grant(peer.name, mid)
+
     def _repeat_permit(self, source: str) -> None:
         """Send the last permit again, as it may have been lost."""
         peer = self._peers.get(source)

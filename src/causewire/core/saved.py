@@ -22,14 +22,16 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from .csps import GONE, BufferedRun, Csps, Departure
+from .csps import BufferedRun, Csps
+from .departure import GONE, Departure
 from .endpoint import Endpoint, LocalProtocolError, Packet
 from .fifo import Fifo, FifoEndpoint, FifoPeer
 from .hybrid import HybridEndpoint, HybridPeer
 from .interrupted import usual_class
 from .run import MessageRun
 from .sliding import SlidingArray
-from .sps import BufferedMessage, Sps, SpsPeer
+from .sps import Sps
+from .sps_run import SpsPeer, SpsRun
 
 __all__ = [
     "Saved",
@@ -111,7 +113,8 @@ def save(endpoint: Endpoint) -> Saved:
     kind = usual_class(type(endpoint))
     if not isinstance(endpoint, FifoEndpoint) or not can_save(kind):
         raise LocalProtocolError(f"{kind.__name__} cannot be saved; fifo, csps and sps can")
-    if endpoint._packets or endpoint._deliveries or endpoint._out:
+    open_run = isinstance(endpoint, Sps) and endpoint._tail
+    if endpoint._packets or endpoint._deliveries or endpoint._out or open_run:
         raise LocalProtocolError("take packets and deliveries before an endpoint is saved")
     payloads = _Payloads()
     peers = [_peer(peer, payloads) for peer in endpoint._peers.values()]
@@ -152,7 +155,7 @@ def _peer(peer: FifoPeer, payloads: _Payloads) -> list[Any]:
     if isinstance(peer, HybridPeer):
         record += [peer.flagged, peer.granted, peer.permit]
     if isinstance(peer, SpsPeer):
-        record.append(peer.held)
+        record.append(peer.released)
     return record
 
 
@@ -176,13 +179,18 @@ def _csps(endpoint: Csps) -> list[Any]:
 
 
 def _sps(endpoint: Sps) -> list[Any]:
-    buffer = [
-        each if isinstance(each, str) else [each.names, list(each.unsent), each.per, each.lacks]
-        for each in endpoint._buffer
-    ]
-    indexes = [endpoint._m1, endpoint._m2, endpoint._p2, endpoint._u2]
-    waiting = sorted(endpoint._waiting)
-    return [endpoint._buffer.first, buffer, indexes, endpoint._lacks, endpoint._held, waiting]
+    u = [_run(each) if isinstance(each, SpsRun) else each.name for each in endpoint._u.values()]
+    runs = [_run(run) for run in endpoint._runs]
+    lacks = endpoint._lacks and endpoint._lacks.name
+    indexes = [endpoint._front, endpoint._first, endpoint._u2, endpoint._u2_in]
+    return [u, runs, endpoint._runs.first, indexes, lacks, endpoint._m2, endpoint._p2]
+
+
+def _run(run: SpsRun) -> list[Any]:
+    left = run.left and run.left.name
+    lacking = None if run.lacking is None else _names(run.lacking)
+    ends = _ends(run.ends)
+    return [run.mid, _names(run.peers), run.multicast, ends, run.per, run.held, left, lacking]
 
 
 # -- and back -------------------------------------------------------------------------
@@ -232,7 +240,7 @@ def _restore_peer(endpoint: FifoEndpoint[Any], record: list[Any], payloads: list
     if isinstance(peer, HybridPeer):
         peer.flagged, peer.granted, peer.permit = more[:3]
     if isinstance(peer, SpsPeer):
-        peer.held = more[3]
+        peer.released = more[3]
 
 
 def _window(first: int, elements: list[Any]) -> SlidingArray[Any]:
@@ -271,24 +279,44 @@ def _restore_csps(
 
 def _restore_sps(
     endpoint: Sps,
+    u: list[Any],
+    runs: list[Any],
     first: int,
-    buffer: list[Any],
     indexes: list[int],
     lacks: str | None,
-    held: int,
-    waiting: list[str],
+    m2: int,
+    p2: int,
 ) -> None:
-    entries: list[str | BufferedMessage] = []
-    for each in buffer:
+    peers = endpoint._peers
+    gone: Any = GONE
+    endpoint._front, endpoint._first, endpoint._u2, endpoint._u2_in = indexes
+    endpoint._m2, endpoint._p2 = m2, p2
+    endpoint._lacks = peers[lacks] if lacks else None
+    start = endpoint._front
+    for each in u:
         if isinstance(each, str):
-            entries.append(each)
+            endpoint._u[start] = peers[each] if each else gone
+            start += 1
         else:
-            message = BufferedMessage(tuple(each[0]), dict.fromkeys(each[1]), each[2])
-            message.lacks = each[3]
-            entries.append(message)
-    endpoint._buffer = _window(first, entries)
-    endpoint._m1, endpoint._m2, endpoint._p2, endpoint._u2 = indexes
-    endpoint._lacks, endpoint._held, endpoint._waiting = lacks, held, set(waiting)
+            endpoint._u[start] = run = _run_again(peers, each)
+            start = run.end
+    endpoint._next = endpoint._start = start
+    endpoint._runs = SlidingArray(first)
+    for each in runs:
+        same = endpoint._u.get(each[0])  # or nobody is left in it
+        endpoint._runs.add(same if isinstance(same, SpsRun) else _run_again(peers, each))
+    endpoint._held = sum(len(run.unsent()) for run in endpoint._runs)
+
+
+def _run_again(peers: dict[str, SpsPeer], saved: list[Any]) -> SpsRun:
+    mid, names, multicast, ends, per, held, left, lacking = saved
+    receivers = [peers[name] if name else GONE for name in names]
+    run = SpsRun(mid, receivers, multicast, {peers[name]: end for name, end in ends}, per)
+    run.held, run.whole = held, GONE not in receivers
+    run.left = peers.get(left) if left else None
+    if lacking is not None:
+        run.lacking = {peers[name]: run.ends[peers[name]] for name in lacking}
+    return run
 
 
 # -- what a driver tells the others ------------------------------------------------------

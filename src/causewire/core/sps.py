@@ -22,24 +22,21 @@ before it; a message that has not left counts as outstanding. Then
     (m, j) is permitted     iff  m < u.first, or m < u2 and j is the one that
                                  the oldest message in u lacks
 
-with four indexes that the paper introduces (figure 4):
+with the indexes that the paper introduces (figure 4):
 
     m1  first message that has not left entirely              (or u.next)
     m2  first message causal-sent after the permit at p2      (or u.next)
     p2  first missing permit of another than the oldest's     (or p.next)
     u2  first message that u lacks others up to               (or u.next)
 
-Each of them only moves forward, passing every index once. m1 and m2 are maintained while
-something is held back; p2 is brought up to date when it is needed.
+Each of them only moves forward, passing every index once.
 
 A message is flagged if it leaves before it is permitted. Its permit follows at the event
 that makes the second line true: u.first or u2 has passed it. The optimisation that the
 paper mentions for Algorithm 3, to permit a multicast to the one receiver whose own ack
 alone is missing, is contained in the second line.
 
-The buffer is indexed by message number. For a unicast that has left it holds only the
-name of the receiver, so multicasts do not make unicasts more expensive. The copies of a
-multicast may leave at different times.
+**Departures.** Both lines can be decided for many messages at once: see `sps_run`.
 
 This rule has a price. If two processes play ping-pong, and each sends a message to a third
 process before every stroke, the strokes pass at once. The permits then form a chain
@@ -55,71 +52,56 @@ as the unit (ERRATA 4 uses copies).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import Any, Self
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Any, ClassVar, Self
 
-from .endpoint import Blocked, Footprint, Note, Wait
-from .hybrid import HybridEndpoint, HybridPeer
+from .departure import GONE, messages
+from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
+from .hybrid import HybridEndpoint
+from .run import MessageRun
 from .sliding import SlidingArray
+from .sps_run import SpsPeer, SpsRun
 
-__all__ = ["BufferedMessage", "Sps", "SpsPeer"]
-
-
-class SpsPeer(HybridPeer):
-    """A receiver; the last messages in its columns may not have left."""
-
-    __slots__ = ("held",)
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.held = 0
-        """How many messages to it have not left."""
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        twin = super().copy()
-        twin.held = self.held
-        return twin
-
-
-class BufferedMessage:
-    """A message in the buffer that is a multicast, or that has not left."""
-
-    __slots__ = ("lacks", "names", "per", "unsent")
-
-    def __init__(self, names: tuple[str, ...], unsent: dict[str, None], per: int):
-        self.names = names
-        """All its receivers."""
-        self.unsent = unsent
-        """The receivers to which it has not left."""
-        self.per = per
-        """Index of the next permit when it was causal-sent."""
-        self.lacks = 0
-        """Receivers before this one, in `names`, are known to have acked it."""
-
-    def copy(self) -> BufferedMessage:
-        """Return an independent copy."""
-        twin = BufferedMessage(self.names, self.unsent.copy(), self.per)
-        twin.lacks = self.lacks
-        return twin
+__all__ = ["Sps", "SpsPeer", "SpsRun"]
 
 
 class Sps(HybridEndpoint[SpsPeer]):
     """SPS-optimal hybrid buffering, unicast and multicast."""
 
-    __slots__ = ("_buffer", "_lacks", "_m1", "_m2", "_p2", "_u2", "_waiting")
+    many: ClassVar[int] = 32
+    """A run that may leave when it is closed becomes a departure if it has this many messages.
+
+    A matter of speed alone; the model checker lowers it to reach departures."""
+
+    __slots__ = (
+        *("_first", "_front", "_lacks", "_m2", "_next", "_p2", "_per", "_runs", "_start"),
+        *("_tail", "_u", "_u2", "_u2_in"),
+    )
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
-        self._buffer: SlidingArray[str | BufferedMessage] = SlidingArray(first=1)
-        self._waiting: set[str] = set()
-        """The receivers that have not acked the oldest message, if it is a multicast."""
-        self._lacks: str | None = None
+        self._u: dict[int, SpsPeer | SpsRun] = {}
+        """By the number of the first message: the receiver of a message, or a run."""
+        self._first = self._front = 1
+        """u.first, and the key of what contains that message."""
+        self._next = 1
+        """u.next"""
+        self._u2 = self._u2_in = 1
+        """u2, and the key of what contains that message."""
+        self._lacks: SpsPeer | None = None
         """The receiver that has not acked the oldest message, if it is only one."""
-        self._m1 = self._m2 = self._u2 = 1
-        self._p2 = 0
+        self._runs: SlidingArray[SpsRun] = SlidingArray()
+        """The runs that have not left entirely; m1 is the first of them."""
+        self._m2 = self._p2 = 0
         self._held = 0
-        """Copies that have not left."""
+        """Copies in these runs that have not left."""
+        self._tail: list[SpsPeer] = []
+        """The receivers of messages that are not in u: the run that is not closed."""
+        self._start = 1
+        """The number of the first of them."""
+        self._per = -1
+        """Their index of the next permit; -1 if the next message starts a new run."""
 
     def _peer(self, name: str) -> SpsPeer:
         self._refuse_forgotten((name,))
@@ -128,119 +110,111 @@ class Sps(HybridEndpoint[SpsPeer]):
 
     # -- causal sends ---------------------------------------------------------
 
-    def sender_to(self, name: str) -> Callable[[Any], int]:
-        if not isinstance(name, str) or not name or name == self.me:
-            return super().sender_to(name)
-        peer = self._peers.get(name) or self._peer(name)
-        buffer, missing = self._buffer, self._missing
-
-        def send(payload: Any) -> int:
-            mid = self._mid + 1
-            peer.mids.append(mid)  # which refuses if the peer was forgotten
-            peer.payloads.append(payload)
-            self._mid = mid
-            granted = False
-            if self._u2 == mid:
-                if buffer.first == mid:
-                    self._lacks = name
-                if self._lacks == name:
-                    self._u2 = mid + 1
-                    granted = True
-            if missing.at:
-                self._hold(mid, BufferedMessage((name,), {name: None}, missing.next))
-                return mid
-            buffer.at[mid] = name
-            buffer.next = mid + 1
-            if granted:
-                peer.granted = mid
-            self._out.append(peer)
-            return mid
-
-        return send
-
     def send(self, to: str | Collection[str], payload: Any) -> int:
         if to.__class__ is not str or not to or to == self.me:
             return self._send_to(to, payload)
         peer = self._peers.get(to) or self._peer(to)
-        mid = self._mid = self._mid + 1
+        mid = self._mid + 1
+        if self._missing.next != self._per:
+            self._open(mid)
+        self._mid = mid
         peer.mids.append(mid)
         peer.payloads.append(payload)
-        buffer = self._buffer
-        flag = True
-        if self._u2 == mid:
-            if buffer.first == mid:
-                self._lacks = to
-            if self._lacks == to:
-                self._u2 = mid + 1
-                flag = False
-        if self._missing.at:
-            self._hold(mid, BufferedMessage((to,), {to: None}, self._missing.next))
-            return mid
-        buffer.at[mid] = to
-        buffer.next = mid + 1
-        if not flag:
-            peer.granted = mid
-        self._out.append(peer)
+        self._tail.append(peer)
         return mid
 
+    def sender_to(self, name: str) -> Callable[[Any], int]:
+        if not isinstance(name, str) or not name or name == self.me:
+            return super().sender_to(name)
+        peer = self._peers.get(name) or self._peer(name)
+
+        def send(payload: Any) -> int:
+            mid = self._mid + 1
+            if self._missing.next != self._per:
+                self._open(mid)
+            peer.mids.append(mid)  # which refuses if the peer was forgotten
+            peer.payloads.append(payload)
+            self._mid = mid
+            self._tail.append(peer)
+            return mid
+
+        return send
+
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
-        for name in names:
-            peer = self._peers.get(name) or self._peer(name)
+        self._open(mid)
+        peers = [self._peers.get(name) or self._peer(name) for name in names]
+        for peer in peers:
             peer.mids.append(mid)
             peer.payloads.append(payload)
-        if self._u2 == mid and not names:  # to oneself alone: it lacks nobody
-            self._u2 = mid + 1
-        if self._buffer.first == mid:
-            self._lacks = None
-            self._waiting = set(names)
-        self._hold(mid, BufferedMessage(names, dict.fromkeys(names), self._missing.next))
-        if self._buffer.first == mid and not names:
-            self._buffer.remove()
+        per, self._per = self._per, -1
+        run = SpsRun(mid, peers, True, dict.fromkeys(peers, mid), per)
+        self._enter(run, per <= self._missing.first)
 
-    def _hold(self, mid: int, held: BufferedMessage) -> None:
-        """Put a message into the buffer, and let go what may leave of it at once."""
-        self._buffer.add(held)
-        self._sealed = held.per
-        if not self._held:
-            self._m1 = self._m2 = mid
-        self._held += len(held.unsent)
-        for name in held.unsent:
-            self._peers[name].held += 1
-        if self._m2 == mid:  # else one before it waits, and this for as many permits at least
+    def _open(self, mid: int) -> None:
+        """Close the run, and start another one with message `mid`."""
+        self._close()
+        self._start = mid
+        per = self._per = self._missing.next
+        if self._missing.at:
+            self._sealed = per
+
+    def _close(self) -> None:
+        """Put the messages that were sent since the last call into u; release what may leave."""
+        peers, per, start = self._tail, self._per, self._start
+        self._per = -1
+        if not peers:
+            return
+        self._tail = []
+        free = per <= self._missing.first
+        if free and len(peers) < self.many:
+            self._out += peers
+            self._next = start + len(peers)
+            self._u.update(zip(range(start, self._next), peers, strict=True))
+            self._entered(start)
+        else:
+            ends = {peer: peer.mids[-1] for peer in dict.fromkeys(peers)}
+            self._enter(SpsRun(start, peers, False, ends, per), free)
+
+    def _enter(self, run: SpsRun, free: bool) -> None:
+        """Put a run into u, and release what may leave."""
+        self._u[run.mid] = run
+        self._next = run.end
+        if free:
+            self._out += run.peers
+        else:
+            run.held = True
+            self._held += len(run.peers)
+            self._runs.add(run)
             self._permits_came()
+        self._entered(run.mid)
+
+    def _entered(self, start: int) -> None:
+        """Note whether messages from `start` on are permitted, so that they need no flag."""
+        if self._front == start:  # there was nothing in u
+            self._slide()
+        if self._u2 < self._next and self._u2 >= start and self._lacks is not None:
+            self._advance_u2(self._lacks, left=False)
 
     # -- releases: lines 25-47 and 88-100 -------------------------------------
 
     def _permits_came(self) -> None:
-        """Release what may leave; everything before m1 and m2 is done.
+        """Release what may leave of the runs.
 
-        Messages that wait for the oldest permit alone are between m1 and m2, messages that
+        Runs that wait for the oldest permit alone are between m1 and m2, runs that
         wait for the one at p2 are from m2 on. When the oldest permit is from another
-        process than before, it is the one that was at p2, or a later one. So the messages
+        process than before, it is the one that was at p2, or a later one. So the runs
         before m2 did not wait for that process, and all of them may leave.
         """
-        buffer, missing = self._buffer, self._missing
-        p1, p2 = missing.first, self._second()
-        oldest = missing.peek()[0] if missing else ""
-        end = buffer.next
-        k = max(self._m1, buffer.first)
-        while k < end:
-            held = buffer[k]
-            if isinstance(held, BufferedMessage) and held.unsent:
-                if held.per > p1:
-                    break
-                for name in tuple(held.unsent):
-                    self._let_go(k, held, name)
-            k += 1
-        self._m1 = k
-        k = max(k, self._m2)
-        while k < end:
-            held = buffer[k]
-            if isinstance(held, BufferedMessage):
-                if held.per > p2:
-                    break
-                if oldest in held.unsent:
-                    self._let_go(k, held, oldest)
+        runs, p1 = self._runs, self._missing.first
+        at = runs.at
+        while at and at[runs.first].per <= p1:
+            self._release(runs.remove())
+        if not at:
+            return
+        oldest, p2 = self._peers[self._missing.peek()[0]], self._second()
+        k = max(self._m2, runs.first)
+        while k < runs.next and at[k].per <= p2:
+            self._release_to(at[k], oldest)
             k += 1
         self._m2 = k
 
@@ -258,163 +232,180 @@ class Sps(HybridEndpoint[SpsPeer]):
         self._p2 = p2
         return p2
 
-    def _let_go(self, mid: int, held: BufferedMessage, to: str) -> None:
-        """Release one copy of a message that was held."""
-        del held.unsent[to]
-        self._held -= 1
-        if not held.unsent and len(held.names) == 1:
-            self._buffer[mid] = to
-        peer = self._peers[to]
-        if to == self._lacks and mid < self._u2:
-            peer.granted = mid
-        peer.held -= 1
-        self._out.append(peer)
+    def _release(self, run: SpsRun) -> None:
+        """Release what has not left of a run."""
+        peers = run.peers if run.left is None and run.whole else run.unsent()
+        self._held -= len(peers)
+        self._out += peers
+        run.held = False
+        if self._lacks in run.ends and self._lacks is not run.left:
+            self._grant_below_u2(run)
+
+    def _release_to(self, run: SpsRun, peer: SpsPeer) -> None:
+        """Release the messages of a run to one process."""
+        if peer not in run.ends:
+            return
+        first = bisect_left(peer.mids, run.mid, peer.taken)
+        copies = bisect_left(peer.mids, run.end, first) - first
+        run.left = peer
+        peer.released = run.end
+        self._held -= copies
+        self._out += [peer] * copies
+        if self._lacks is peer:
+            self._grant_below_u2(run)
+
+    def _grant_below_u2(self, run: SpsRun) -> None:
+        """Messages to the one that u lacks need no flag if u2 has passed them."""
+        peer: Any = self._lacks
+        k = bisect_left(peer.mids, min(self._u2, run.end), peer.taken)
+        if k > peer.taken and peer.mids[k - 1] > peer.granted:
+            peer.granted = peer.mids[k - 1]
 
     # -- permits: lines 48-71 -------------------------------------------------
 
     def _acks_came(self, peer: SpsPeer) -> None:
         """Drop what is acked by all from the front of u, and grant what follows."""
-        buffer, peers, source = self._buffer, self._peers, peer.name
-        at = buffer.at
-        mid = buffer.first
+        u = self._u
+        front: Any = u[self._front]
+        second: Any = u.get(self._u2_in)
+        if second.__class__ is SpsRun and second is not front:
+            self._one_fewer(second, peer)
         # An ack covers the oldest message to its sender, which may be the oldest of all.
-        entry: Any = at[mid]
-        if entry == source or (self._waiting and self._one_fewer(source, entry, mid)):
-            while True:
-                del at[mid]
+        if front is peer or (front.__class__ is SpsRun and self._one_fewer(front, peer)):
+            self._slide()
+        lacks = self._lacks
+        if lacks is not None and self._u2 < self._next:
+            second = u[self._u2_in]  # most often a unicast to another, and not acked
+            if second.__class__ is SpsRun or second is lacks or second.acked >= self._u2:
+                self._advance_u2(lacks)
+
+    def _one_fewer(self, run: SpsRun, peer: SpsPeer) -> bool:
+        """Note an ack; return whether messages of the run lacked acks of this receiver."""
+        lacking: Any = run.lacking
+        end = lacking.get(peer)
+        if end is None:
+            return False
+        if peer.acked >= end:
+            del lacking[peer]
+        return True
+
+    def _slide(self) -> None:
+        """Drop what is acked by all from the front of u, and determine what the oldest lacks."""
+        u, permits, start, mid = self._u, self._permits, self._front, self._first
+        lacks = None
+        while u:
+            entry: Any = u[start]
+            if entry.__class__ is not SpsRun:
+                if entry.acked < mid:
+                    lacks = entry
+                    break
+                if entry.granted < mid:
+                    entry.granted = permits[entry.name] = mid
                 mid += 1
-                if not at:
-                    buffer.slide(mid)
-                    self._u2 = mid
-                    return
-                entry = at[mid]
-                if entry.__class__ is str:
-                    peer = peers[entry]
-                    if peer.acked < mid:  # the receiver of the oldest is permitted to tell
-                        self._lacks = entry
-                        buffer.first = mid
-                        if self._u2 <= mid:
-                            peer.granted = self._permits[entry] = mid
-                            self._u2 = mid + 1
-                        break
-                    if peer.granted < mid:
-                        peer.granted = self._permits[entry] = mid
-                elif self._lacks_any(entry, mid):
-                    buffer.first = mid
-                    self._u2 = max(self._u2, mid)
-                    break
-                else:
-                    self._permit_all(entry, mid)
-        u2 = self._u2
-        if u2 < buffer.next and self._lacks is not None:
-            entry = at[u2]  # most often a unicast to another, and not acked
-            if entry == self._lacks or entry.__class__ is not str or peers[entry].acked >= u2:
-                self._advance_u2(self._lacks)
-
-    def _one_fewer(self, source: str, held: Any, mid: int) -> bool:
-        """Note an ack of the oldest message, a multicast; return whether all have acked."""
-        waiting = self._waiting
-        waiting.discard(source)
-        if len(waiting) == 1:
-            self._lacks = next(iter(waiting))
-        elif not waiting:
-            self._permit_all(held, mid)
-        return not waiting
-
-    def _lacks_any(self, held: BufferedMessage, mid: int) -> bool:
-        """Return whether the new oldest message lacks an ack, and note whose."""
-        lacking = {n for n in held.names if self._peers[n].acked < mid}
-        self._lacks = next(iter(lacking)) if len(lacking) == 1 else None
-        if len(held.names) > 1:
-            self._waiting = lacking
-        return bool(lacking)
-
-    def _permit_all(self, held: Any, mid: int) -> None:
-        for name in held.names:
-            if self._peers[name].granted < mid:
-                self._grant(name, mid)
-
-    def _advance_u2(self, lacks: str) -> None:
-        """Move u2 past messages that lack nobody but `lacks`, and permit them (lines 63-71)."""
-        buffer, peers = self._buffer, self._peers
-        mid = u2 = self._u2
-        permitted = 0
-        while mid <= self._mid:
-            entry = buffer[mid]
-            if isinstance(entry, str):
-                if entry == lacks:
-                    permitted = mid
-                elif peers[entry].acked < mid:
-                    break
-            elif self._lacks_others(entry, mid):
+            elif entry.lack() if entry.lacking is None else entry.lacking:
+                lacks, mid = self._look_inside(entry, mid)
                 break
-            elif lacks in entry.names and lacks not in entry.unsent:
-                permitted = mid
+            else:
+                self._permit_all(entry.ends)
+                mid = entry.end
+            del u[start]
+            start = mid
+        self._front, self._first, self._lacks = start, mid, lacks
+        if self._u2 < mid:  # so it is if another process than before is lacking
+            self._u2, self._u2_in = mid, start
+
+    def _look_inside(self, run: SpsRun, mid: int) -> tuple[SpsPeer | None, int]:
+        """Return whom alone the oldest message of a run lacks, and its number."""
+        if run.multicast:
+            lacking: Any = run.lacking
+            return (next(iter(lacking)) if len(lacking) == 1 else None), mid
+        peers, permits = run.peers, self._permits
+        k = mid - run.mid
+        peer = peers[k]
+        while peer.acked >= mid:
+            if peer.granted < mid:
+                peer.granted = permits[peer.name] = mid
+            k += 1
             mid += 1
-        if mid > u2:
-            self._u2 = mid
-            if permitted > peers[lacks].granted:
-                self._grant(lacks, permitted)
+            peer = peers[k]
+        return peer, mid
 
-    def _lacks_others(self, held: BufferedMessage, mid: int) -> bool:
-        """Return whether a message lacks the ack of anybody but `_lacks`.
+    def _advance_u2(self, lacks: SpsPeer, left: bool = True) -> None:
+        """Move u2 past messages that lack only `lacks`, and permit those that `left` (63-71)."""
+        u, end = self._u, self._next
+        mid, start = self._u2, self._u2_in
+        permitted = 0
+        while start < end:
+            entry: Any = u[start]
+            if entry.__class__ is not SpsRun:
+                if entry is lacks:
+                    permitted = mid
+                elif entry.acked < mid:
+                    break
+                mid += 1
+            else:
+                stuck = self._lacks_others(entry, lacks)
+                if not stuck:
+                    own = entry.ends.get(lacks, 0)
+                    if start != self._front:
+                        entry.lacking = None
+                    mid = entry.end
+                else:
+                    own, mid = entry.pass_inside(lacks, mid)
+                if own and (not entry.held or entry.left is lacks):
+                    permitted = own
+                if stuck:
+                    break
+            start = mid
+        self._u2, self._u2_in = mid, start
+        if permitted > lacks.granted:
+            lacks.granted = permitted
+            if left:
+                self._permits[lacks.name] = permitted
 
-        This looks at each receiver once: acks are permanent, and `_lacks` does not change
-        before this message is the oldest itself.
-        """
-        names = held.names
-        while held.lacks < len(names):
-            name = names[held.lacks]
-            if name != self._lacks and self._peers[name].acked < mid:
-                return True
-            held.lacks += 1
-        return False
+    def _lacks_others(self, run: SpsRun, lacks: SpsPeer) -> bool:
+        """Return whether a run lacks anybody but `lacks`."""
+        lacking = run.lack() if run.lacking is None else run.lacking
+        return len(lacking) > (lacks in lacking)
 
     # -- when a process is gone -----------------------------------------------
 
     def _let_go_of(self, record: SpsPeer) -> None:
         """Remove a peer from the receivers of everything in the buffer."""
+        self._close()
         super()._let_go_of(record)
-        gone = record.name
-        self._held -= record.held
-        at = self._buffer.at
-        for mid, entry in self._buffer.items():
-            if entry == gone:
-                at[mid] = BufferedMessage((), {}, 0)
-            elif isinstance(entry, BufferedMessage) and gone in entry.names:
-                names = tuple([name for name in entry.names if name != gone])
-                entry.unsent.pop(gone, None)
-                if len(names) == 1 and not entry.unsent:
-                    at[mid] = names[0]  # a unicast that has left
-                else:
-                    at[mid] = BufferedMessage(names, entry.unsent, entry.per)
+        gone: Any = GONE
+        for start, entry in self._u.items():
+            if entry is record:
+                self._u[start] = gone
+            elif isinstance(entry, SpsRun):
+                entry.forget(record)
+        for run in self._runs:  # which may have left u, if nobody but the forgotten lacks it
+            run.forget(record)
+        self._held = sum([len(run.unsent()) for run in self._runs])
 
     def _after_forgetting(self) -> None:
         """Drop what lacks nobody any more from the front of u, and grant what follows."""
-        buffer = self._buffer
-        self._waiting, self._lacks = set(), None
-        while buffer.at:
-            mid, entry = buffer.first, buffer.peek()
-            if isinstance(entry, str):
-                if self._peers[entry].acked < mid:
-                    self._lacks = entry
-                    break
-                if self._peers[entry].granted < mid:
-                    self._grant(entry, mid)
-            elif self._lacks_any(entry, mid):
-                break
-            else:
-                self._permit_all(entry, mid)
-            buffer.remove()
-        self._u2 = max(self._u2, buffer.first)
+        self._slide()
         if self._lacks is not None:
             self._advance_u2(self._lacks)
         super()._after_forgetting()
 
     # -- what the driver takes ------------------------------------------------
 
+    def take_packets(self) -> list[Outgoing]:
+        self._close()
+        return super().take_packets()
+
+    def take_runs(self) -> list[tuple[str, MessageRun]]:
+        self._close()
+        return super().take_runs()
+
     def _left(self, peer: SpsPeer) -> int:
-        return len(peer.mids) - peer.held
+        if not self._held:
+            return len(peer.mids)
+        held = self._runs.at[self._runs.first].mid
+        return bisect_left(peer.mids, max(held, peer.released), peer.taken)
 
     # -- what people ask ------------------------------------------------------
 
@@ -422,66 +413,88 @@ class Sps(HybridEndpoint[SpsPeer]):
         here: list[Blocked] = []
         known: tuple[tuple[str, int], ...] = ()
         permits: list[Wait] = []
-        held = self._unsent()
-        waits_before = self._waits_before(message.per for _, message in held)
-        for (mid, message), waiting in zip(held, waits_before, strict=True):
+        runs = self._holding()
+        for run, waiting in zip(runs, self._waits_before(r.per for r in runs), strict=True):
             if waiting is not known:
                 known, permits = waiting, [Wait("permit", *permit) for permit in waiting]
-            for name in message.unsent:
-                waits = tuple([wait for wait in permits if wait.peer != name])
-                here.append(Blocked(self.me, mid, name, "sender", waits))
+            for mid, names in run.unsent_messages():
+                for name in names:
+                    waits = tuple([wait for wait in permits if wait.peer != name])
+                    here.append(Blocked(self.me, mid, name, "sender", waits))
         return here + super().blocked()
 
-    def _unsent(self) -> list[tuple[int, BufferedMessage]]:
-        """Return the messages that have not left entirely, with their numbers."""
-        return [
-            (mid, entry)
-            for mid, entry in self._buffer.items()
-            if isinstance(entry, BufferedMessage) and entry.unsent
-        ]
+    def _holding(self) -> list[SpsRun]:
+        """Return the runs that have not left entirely, as if all were closed."""
+        runs = list(self._runs)
+        if self._tail and self._per > self._missing.first:
+            tail = SpsRun(self._start, self._tail[:], False, {}, self._per)
+            if self._per <= self._second():
+                tail.left = self._peers[self._missing.peek()[0]]
+            runs.append(tail)
+        return runs
 
     @property
     def held_back(self) -> int:
         held: int = self._held
+        if self._tail and self._per > self._missing.first:
+            held += len(self._tail)
+            if self._per <= self._second():
+                held -= self._tail.count(self._peers[self._missing.peek()[0]])
         return held + super().held_back
 
     def footprint(self) -> Footprint:
-        more = 6 + len(self._waiting)
-        for entry in self._buffer:
-            more += 1 if isinstance(entry, str) else 2 + len(entry.names) + len(entry.unsent)
+        more = 6 + len(self._tail)
+        for entry in self._u.values():
+            more += 2 + len(entry.peers) + 2 * len(entry.ends) if isinstance(entry, SpsRun) else 1
         return super().footprint().plus(more)
 
     # -- as a value -----------------------------------------------------------
 
     def _state(self) -> Hashable:
         # The four indexes and what the oldest lacks follow from all this.
-        unsent = self._unsent()
-        waits = self._waits_before(message.per for _, message in unsent)
+        runs = self._holding()
+        waits = self._waits_before(run.per for run in runs)
         held = [
-            (mid, frozenset(message.unsent), permits)
-            for (mid, message), permits in zip(unsent, waits, strict=True)
+            (mid, names, permits)
+            for run, permits in zip(runs, waits, strict=True)
+            for mid, names in run.unsent_messages()
         ]
-        buffer = [each if isinstance(each, str) else each.names for each in self._buffer]
-        return (super()._state(), self._buffer.first, tuple(buffer), tuple(held))
+        tail = tuple([peer.name for peer in self._tail])
+        return (super()._state(), self._first, tuple(self._receivers()), tuple(held), tail)
 
     def relative_state(self, note: Note) -> Hashable:
-        buffer: list[Hashable] = []
-        for entry in self._buffer:
-            if isinstance(entry, str):
-                buffer.append(entry)
+        held = [
+            (note(self.me, mid), names, self._relative_waits(note, run.per))
+            for run in self._runs
+            for mid, names in run.unsent_messages()
+        ]
+        first = note(self.me, self._first)
+        return (super().relative_state(note), first, tuple(self._receivers()), tuple(held))
+
+    def _receivers(self) -> Iterator[tuple[str, ...]]:
+        """Yield the receivers of each message in u."""
+        for entry in self._u.values():
+            if isinstance(entry, SpsRun):
+                each = messages(entry.mid, entry.peers, entry.multicast)
+                yield from [names for mid, names in each if mid >= self._first]
             else:
-                unsent = tuple(sorted(entry.unsent))
-                waits = self._relative_waits(note, entry.per) if unsent else ()
-                buffer.append((entry.names, unsent, waits))
-        return (super().relative_state(note), note(self.me, self._buffer.first), tuple(buffer))
+                yield (entry.name,)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
-        twin._m1, twin._m2, twin._p2, twin._u2 = self._m1, self._m2, self._p2, self._u2
-        twin._lacks = self._lacks
+        peers = twin._peers
+        gone: Any = GONE
+        twin._first, twin._front, twin._next = self._first, self._front, self._next
+        twin._u2, twin._u2_in, twin._m2, twin._p2 = self._u2, self._u2_in, self._m2, self._p2
+        twin._lacks = self._lacks and peers[self._lacks.name]
         twin._held = self._held
-        twin._waiting = self._waiting.copy()
-        twin._buffer = buffer = self._buffer.copy()
-        for mid, entry in self._buffer.items():
-            if isinstance(entry, BufferedMessage):
-                buffer[mid] = entry.copy()
+        twin._tail = [peers[peer.name] for peer in self._tail]
+        twin._start, twin._per = self._start, self._per
+        twin._u = {
+            start: entry.copy(peers) if isinstance(entry, SpsRun) else peers.get(entry.name, gone)
+            for start, entry in self._u.items()
+        }
+        twin._runs = SlidingArray(self._runs.first)
+        for run in self._runs:
+            same = twin._u.get(run.mid)  # or nobody is left in it
+            twin._runs.add(same if isinstance(same, SpsRun) else run.copy(peers))

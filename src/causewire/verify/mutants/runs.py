@@ -7,8 +7,8 @@ from typing import Any
 
 from ...core.csps import Csps, Departure
 from ...core.hybrid import HybridEndpoint, HybridPeer
-from ...core.sps import Sps
-from ..variants import CspsDepartures
+from ...core.sps import Sps, SpsPeer, SpsRun
+from ..variants import CspsDepartures, SpsDepartures
 from .table import Mutant
 
 __all__ = ["TABLE"]
@@ -50,7 +50,7 @@ class CspsDeparturePermitted(CspsDepartures):
     __slots__ = ()
 
     def _look_inside(self, front: Departure) -> None:
-        self._permit_all(front)
+        self._permit_all(front.ends)
 
 
 class CspsDepartureStuck(CspsDepartures):
@@ -58,7 +58,37 @@ class CspsDepartureStuck(CspsDepartures):
 
     __slots__ = ()
 
-    def _permit_all(self, departure: Departure) -> None:
+    def _permit_all(self, ends: dict[HybridPeer, int]) -> None:
+        pass
+
+
+class SpsDeparturePermitted(SpsDepartures):
+    """A departure is permitted as a whole, though it lacks the acks of others."""
+
+    __slots__ = ()
+
+    def _lacks_others(self, run: SpsRun, lacks: SpsPeer) -> bool:
+        run.lack()
+        return run.multicast
+
+
+class SpsDepartureReleased(SpsDepartures):
+    """A run leaves entirely where it may leave to one process."""
+
+    __slots__ = ()
+
+    def _release_to(self, run: SpsRun, peer: SpsPeer) -> None:
+        if run.held and run.left is None:
+            for each in run.ends:
+                super()._release_to(run, each)
+
+
+class SpsDepartureStuck(SpsDepartures):
+    """The receivers of a departure are not permitted when all have acked."""
+
+    __slots__ = ()
+
+    def _permit_all(self, ends: dict[SpsPeer, int]) -> None:
         pass
 
 
@@ -103,6 +133,33 @@ TABLE = (
         "csps-departure-stuck",
         "csps",
         CspsDepartureStuck,
+        "",
+        "the receivers of a departure are not permitted when all have acked",
+        "0>2,1; 1>2; 2>",
+        driver="runs",
+    ),
+    Mutant(
+        "sps-departure-permitted",
+        "sps",
+        SpsDeparturePermitted,
+        "",
+        "a departure is permitted as a whole though it lacks the acks of others",
+        "0>2,1,2,1; 1>2; 2>",
+        driver="runs",
+    ),
+    Mutant(
+        "sps-departure-released",
+        "sps",
+        SpsDepartureReleased,
+        "",
+        "a run leaves entirely where it may leave to one process",
+        "0>2,1; 1>0,2; 2>",
+        driver="runs",
+    ),
+    Mutant(
+        "sps-departure-stuck",
+        "sps",
+        SpsDepartureStuck,
         "",
         "the receivers of a departure are not permitted when all have acked",
         "0>2,1; 1>2; 2>",

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ...core.endpoint import Outgoing, Packet
 from ...core.hybrid import Permit
-from ...core.sps import BufferedMessage, Sps, SpsPeer
+from ...core.sps import Sps, SpsPeer, SpsRun
 from .hybrid import EarlyPermitsDropped, FlagsDropped, PermitsIgnored, UpcallFirst
 from .table import Mutant
 
@@ -40,8 +40,8 @@ class SpsIdsFromZero(Sps):
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me, group)
         self._mid = -1
-        self._buffer.first = 0
-        self._m1 = self._m2 = self._u2 = 0
+        self._first = self._front = self._next = self._start = 0
+        self._u2 = self._u2_in = 0
 
 
 class _WrongU2(Sps):
@@ -50,7 +50,7 @@ class _WrongU2(Sps):
     __slots__ = ()
 
     def _state(self) -> Hashable:
-        return (super()._state(), self._u2, self._lacks)
+        return (super()._state(), self._u2, self._lacks and self._lacks.name)
 
 
 class SpsU2NotMaintained(_WrongU2):
@@ -58,15 +58,17 @@ class SpsU2NotMaintained(_WrongU2):
 
     __slots__ = ()
 
-    def send(self, to: str | Collection[str], payload: Any) -> int:
-        u2 = self._u2
-        if self._mid:
-            self._u2 = 0
-            if isinstance(to, str) and self._buffer.first == self._mid + 1:
-                self._lacks = to
-        mid = super().send(to, payload)
-        self._u2 = u2
-        return mid
+    def _entered(self, start: int) -> None:
+        if start == 1:
+            super()._entered(start)
+        elif self._front == start:
+            self._slide()
+
+    def _slide(self) -> None:
+        permits = self._permits.copy()
+        super()._slide()
+        if not self._u:
+            self._permits = permits  # as if u2 had passed the last message
 
 
 class SpsU2NotAdvanced(_WrongU2):
@@ -74,8 +76,14 @@ class SpsU2NotAdvanced(_WrongU2):
 
     __slots__ = ()
 
-    def _advance_u2(self, lacks: str) -> None:
-        pass
+    def _advance_u2(self, lacks: SpsPeer, left: bool = True) -> None:
+        if not left:
+            super()._advance_u2(lacks, left)
+
+    def _slide(self) -> None:
+        permits = self._permits.copy()
+        super()._slide()
+        self._permits = permits
 
 
 class SpsOwnCopyOnly(_WrongU2):
@@ -83,9 +91,10 @@ class SpsOwnCopyOnly(_WrongU2):
 
     __slots__ = ()
 
-    def _lacks_others(self, held: BufferedMessage, mid: int) -> bool:
-        own = held.names.index(self._lacks) if self._lacks in held.names else len(held.names)
-        return any(self._peers[name].acked < mid for name in held.names[:own])
+    def _lacks_others(self, run: SpsRun, lacks: SpsPeer) -> bool:
+        own = run.peers.index(lacks) if lacks in run.ends else len(run.peers)
+        run.lack()
+        return any(peer.acked < run.mid for peer in run.peers[:own])
 
 
 class SpsM2BelowWindow(Sps):
@@ -98,13 +107,14 @@ class SpsM2BelowWindow(Sps):
         self._stale = 1
 
     def receive(self, source: str, packet: Packet) -> None:
-        first = self._buffer.first
+        first = self._first
         permit = isinstance(packet, Permit)
         if permit and self._held and self._stale < first:
             raise IndexError(f"m2 is {self._stale}, and the buffer starts at {first}")
         super().receive(source, packet)
         if permit and self._held:
-            self._stale = self._m2
+            runs = self._runs
+            self._stale = runs[self._m2].mid if self._m2 < runs.next else self._next
 
     def _state(self) -> Hashable:
         return (super()._state(), self._stale)
@@ -137,6 +147,7 @@ class SpsFlagWithoutReceiver(FlagsDropped, Sps):
         """Messages that nobody but the one receiver stood in the way of when they were sent."""
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
+        self._close()
         free = self._u2 == self._mid + 1
         mid = super().send(to, payload)
         if free:
@@ -163,10 +174,12 @@ class SpsUnsentNotCounted(FlagsDropped, Sps):
 
     def _drops(self, to: str, mid: int) -> bool:
         """Whether nothing that has left before is unacked by another than `to`."""
-        for k in range(self._buffer.first, mid):
-            entry = self._buffer[k]
-            if isinstance(entry, str) and entry != to and self._peers[entry].acked < k:
-                return False
+        for start, entry in self._u.items():
+            held = isinstance(entry, SpsRun) and entry.held
+            for k, peer in enumerate(entry.peers if isinstance(entry, SpsRun) else [entry], start):
+                left = not held or (isinstance(entry, SpsRun) and peer is entry.left)
+                if k < mid and left and peer.name != to and peer.acked < k:
+                    return False
         return True
 
 
