@@ -11,7 +11,13 @@ from causewire.core.endpoint import LocalProtocolError
 from causewire.core.mf import Ack, MfMessage
 from causewire.node import Node
 from causewire.protocols import Protocol
-from causewire.transport import PeerForgotten, PeerLeft, PeerRestarted, PeerUp
+from causewire.transport import (
+    PeerForgotten,
+    PeerLeft,
+    PeerRestarted,
+    PeerUp,
+    TransportConfig,
+)
 from causewire.transport.carrier import is_native
 
 from .pair import events, payloads
@@ -175,3 +181,50 @@ def test_what_cannot_go_on_is_refused_at_construction() -> None:
     stubborn = Protocol(name="stubborn", endpoint=Stubborn)
     with pytest.raises(LocalProtocolError, match="could not go on when a member fails"):
         Node("ann", protocol=stubborn)
+
+
+def test_why_messages_wait_while_the_group_changes() -> None:
+    group = three("bss")
+    group.isolate("carol")
+    restart(group, "bob")
+    group.run(3.0)
+    say(group, "ann", b"x", "bob")
+    reasons = {reason.peer: reason for reason in group["ann"].blocked(group.now)}
+    assert reasons["bob"].why == (
+        "1 message to bob held here, waiting for bob and carol to agree that the group changes"
+    )
+    assert reasons["bob"].messages == 1
+
+
+def test_why_messages_to_a_process_that_never_came_wait() -> None:
+    group = three("ks")
+    group["ann"].add_peer("zoe", ("127.0.0.1", 9), group.now)
+    group["ann"].send("zoe", b"x")
+    group["ann"].send("bob", b"y")
+    reasons = {reason.peer: reason.why for reason in group["ann"].blocked(group.now)}
+    expected = "waiting for zoe to be reached and to join the group"
+    assert reasons["zoe"] == f"1 message to zoe held here, {expected}"
+    assert reasons["bob"] == f"1 message to bob held here, {expected}"
+
+
+@pytest.mark.parametrize("protocol", ["ks", "bss", "pak-credit"])
+def test_an_application_that_does_not_read_does_not_hold_the_group_up(protocol: str) -> None:
+    group = three(protocol, config=TransportConfig(queue_messages=2))
+    for k in range(8):
+        say(group, "ann", b"%d" % k)
+    group.run(1.0)
+    assert len(group["bob"].messages) == len(group["carol"].messages) == 2
+    restart(group, "carol")
+    group.run(3.0)
+    assert not group["ann"]._carrier.changing
+    say(group, "carol", b"I am back", "ann")
+    group.run(1.0)
+    assert payloads(group["ann"]) == [b"I am back"]
+
+
+@pytest.mark.parametrize("protocol", ["ks", "bss"])
+def test_the_longest_message_fits_with_what_the_protocol_adds(protocol: str) -> None:
+    group = three(protocol, config=TransportConfig(message=5000, local_datagram=1232))
+    say(group, "ann", b"x" * 5000)
+    group.run(1.0)
+    assert payloads(group["bob"]) == [b"x" * 5000]

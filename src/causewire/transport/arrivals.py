@@ -180,9 +180,12 @@ class Arrivals:
         ready = self._ready
         while ready:
             room = self.room
-            if room <= 0:
-                break
             session = next(iter(ready))
+            if room <= 0:
+                if not self._carrier.changing:
+                    break
+                # The group waits for what is here, and sends nothing new meanwhile.
+                room = len(session.inbound.ready[0].mids)
             del ready[session]
             self._hand_over(session, room)
             if session.inbound.ready:

@@ -98,6 +98,20 @@ class Carrier(ABC):
         """Forget all incarnations of a process below `floor`."""
 
     @property
+    def changing(self) -> bool:
+        """Whether nothing is sent until all members agree on a change of their group."""
+        return False
+
+    @property
+    def group_waits(self) -> str:
+        """Why messages wait until the group has changed, in words; empty if they do not."""
+        return ""
+
+    def queued(self, name: str) -> int:
+        """Return how many messages to a process wait until the group has changed."""
+        return 0
+
+    @property
     def absent(self) -> dict[str, int]:
         """The incarnations that the protocol waits for and that others can reach, by name."""
         return {}

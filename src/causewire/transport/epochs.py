@@ -57,12 +57,11 @@ that some can reach and others cannot (`absent`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from .varint import MalformedError, get, get_text, put, put_text
 
-__all__ = ["Epochs", "View", "decode", "encode", "members"]
+__all__ = ["Epochs", "View", "decode", "encode", "members", "name_of"]
 
 View: TypeAlias = dict[str, int]
 """The status of each process: twice its incarnation, plus 1 if that is gone."""
@@ -209,6 +208,11 @@ class Epochs:
         view, ready = self._told.get(alias or "", (None, False))
         return view == self.known and (ready or not drained)
 
+    @property
+    def missing(self) -> list[str]:
+        """The others that have not said that they are drained, of the same view."""
+        return [name for name in self.others if not self._agrees(self.alias(name), True)]
+
     def pulls(self, view: View) -> bool:
         """Return whether a view that a peer enters comes after the current epoch here.
 
@@ -225,8 +229,3 @@ class Epochs:
 def name_of(alias: str) -> str:
     """Return the name of the process that the link calls by an alias."""
     return alias.partition("\0")[0]
-
-
-def names_of(aliases: Iterable[str]) -> list[str]:
-    """Return the names of these processes, sorted."""
-    return sorted(map(name_of, aliases))

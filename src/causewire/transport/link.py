@@ -114,6 +114,10 @@ class Link(Carrier):
         """How many of them the endpoint of this epoch has got."""
         self._time = 0
         self._queue: deque[_Waiting] = deque()
+        self._queued: dict[str, int] = {}
+        """How many messages in the queue are for each alias."""
+        self._everybody: tuple[str, ...] = ()
+        """The other members of the epoch."""
         self._sent: dict[str, int] = {}
         """The last message to each member in this epoch, by alias."""
         self._in_step: set[str] = set()
@@ -142,6 +146,8 @@ class Link(Carrier):
         self._mid += 1
         if others:
             self._queue.append(_Waiting(self._mid, others, payload))
+            for alias in others:
+                self._queued[alias] = self._queued.get(alias, 0) + 1
         if len(others) < len(names):
             self._ready.append(Delivery(self.me, self._mid, payload))
         self._settle()
@@ -155,9 +161,10 @@ class Link(Carrier):
         queue, epochs = self._queue, self._epochs
         while queue and all(map(epochs.present, queue[0].to)):
             mid, to, payload = queue.popleft()
+            for alias in to:
+                self._queued[alias] -= 1
             names = tuple(sorted(map(name_of, to)))
-            everybody = tuple(name for name in members(epochs.current) if name != self.me)
-            receivers = names if self._protocol.unicast or self._protocol.multicast else everybody
+            receivers = names if self._protocol.unicast else self._everybody
             self._time += 1
             self._count += 1
             only = names if names != receivers else ()
@@ -305,13 +312,12 @@ class Link(Carrier):
         epochs.current = view
         names = members(view)
         self.endpoint = create(self._protocol, self.me, names)
+        self._everybody = tuple(name for name in names if name != self.me)
         self._count = 0
         for table in (self._sent, self._held, self._undelivered):
             table.clear()
         self._in_step.clear()
-        for name in names:
-            if name == self.me:
-                continue
+        for name in self._everybody:
             alias = epochs.alias(name)
             if alias is not None and epochs.present(alias):
                 self._fifo.send(alias, _ENTERS + encode(view))
@@ -333,6 +339,7 @@ class Link(Carrier):
         self._fifo.forget(name)
         self._due.pop(name, None)
         self._sent.pop(name, None)
+        self._queued.pop(name, None)
         self._in_step.discard(name)
         self._epochs.ended(name)
         for waiting in self._queue:
@@ -358,6 +365,8 @@ class Link(Carrier):
             if "payload" not in fields or "mid" not in fields:
                 return None
             head, _ = self._get_head(packet[fields.index("payload") + 1])
+            if head.only and self.me not in head.only:
+                return None
         except (MalformedError, RemoteProtocolError):
             return None
         number: int = packet[fields.index("mid") + 1]
@@ -398,6 +407,25 @@ class Link(Carrier):
         ready = self._ready
         self._ready = []
         return ready
+
+    @property
+    def changing(self) -> bool:
+        return self._epochs.changing
+
+    @property
+    def group_waits(self) -> str:
+        if not self._queue:
+            return ""
+        if not self._epochs.changing:
+            names = sorted(
+                name_of(alias) for alias in self._queue[0].to if not self._epochs.present(alias)
+            )
+            return f"waiting for {' and '.join(names)} to be reached and to join the group"
+        names = sorted({*self._epochs.missing, *self._epochs.absent})
+        return f"waiting for {' and '.join(names) or 'everybody'} to agree that the group changes"
+
+    def queued(self, name: str) -> int:
+        return self._queued.get(name, 0)
 
     @property
     def absent(self) -> dict[str, int]:

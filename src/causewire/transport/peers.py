@@ -193,7 +193,7 @@ class Peers:
             session = Session(
                 name, alias, peer.address, self._carrier.sender_to(alias), self._config
             )
-            if self._carrier.lists:
+            if self._carrier.lists or self._carrier.linked:  # these add to payloads
                 session.inbound = Inbound(self._config.message + LONGEST)
             peer.session = self.live[name] = self.by_alias[alias] = session
             session.trouble = peer.trouble

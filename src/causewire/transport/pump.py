@@ -90,6 +90,7 @@ class Pump:
     def _confirm_linked(self) -> None:
         """On a link: find out which messages the applications of others have by now."""
         for session in self._peers.live.values():
+            session.outbound.released = session.accepted - self._carrier.queued(session.alias)
             confirmed = self._carrier.confirmed(session.alias, session.outbound.acked)
             if confirmed > session.confirmed:
                 waiting = session.unconfirmed

@@ -261,7 +261,8 @@ class Transport(Generic[A]):
 
     def blocked(self, now: float) -> list[Reason]:
         """Return why messages have not arrived: one reason for each peer and place."""
-        return reasons(self._live.values(), now, self._arrivals.stalled)
+        group = self._carrier.group_waits
+        return reasons(self._live.values(), now, self._arrivals.stalled, group)
 
     def status(self) -> Status:
         """Return counters, and what is known of each peer."""
@@ -489,7 +490,9 @@ class Transport(Generic[A]):
     def _look_around(self, now: float) -> None:
         """Report what is stuck, and ask the peers whose permits are missing for the cause."""
         self._upkeep.give_up_absent(self._carrier.absent, now)
-        found, missing = self._watch.look(self._live.values(), now, self._arrivals.stalled)
+        found, missing = self._watch.look(
+            self._live.values(), now, self._arrivals.stalled, self._carrier.group_waits
+        )
         self._events.extend(map(MessageBlocked, found))
         for session in missing:
             if session.established:

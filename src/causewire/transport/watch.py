@@ -66,7 +66,7 @@ class Watch:
         self._told: set[tuple[str, str]] = set()
 
     def look(
-        self, sessions: Collection[Session], now: float, stalled: bool
+        self, sessions: Collection[Session], now: float, stalled: bool, group: str = ""
     ) -> tuple[list[Reason], list[Session]]:
         """Return what has been stuck for long and is not yet reported, and the sessions
         whose permits are missing."""
@@ -74,7 +74,7 @@ class Watch:
             _note(session, now)
         news: list[Reason] = []
         missing: set[str] = set()
-        for reason in reasons(sessions, now, stalled):
+        for reason in reasons(sessions, now, stalled, group):
             missing.update(reason.permits)
             if reason.seconds < self._late:
                 self._told.discard(reason.key)
@@ -110,13 +110,15 @@ def culprits(sessions: Iterable[Session], asker: Session, now: float) -> list[st
     return [session.name for session in behind[:MOST_CULPRITS]]
 
 
-def reasons(sessions: Iterable[Session], now: float, stalled: bool) -> list[Reason]:
-    """Return all that is stuck."""
+def reasons(
+    sessions: Iterable[Session], now: float, stalled: bool, group: str = ""
+) -> list[Reason]:
+    """Return all that is stuck; `group` says what a protocol on a link waits for."""
     sessions = sorted(sessions, key=lambda session: session.name)
     missing = [session for session in sessions if session.flagged > session.permitted]
     found: list[Reason | None] = []
     for session in sessions:
-        found.append(_held(session, missing, now))
+        found.append(_held(session, missing, now, group))
         found.append(_under_way(session, now))
         found.append(_gap(session, now))
         found.append(_queue(session, stalled))
@@ -139,7 +141,7 @@ def _silence(session: Session, now: float) -> str:
     return f"nothing has come from {session.name} for {now - owes:.1f} s"
 
 
-def _held(session: Session, missing: list[Session], now: float) -> Reason | None:
+def _held(session: Session, missing: list[Session], now: float, group: str) -> Reason | None:
     if not session.held:
         return None
     seconds = now - session.progress[2] if session.progress else 0.0
@@ -152,7 +154,9 @@ def _held(session: Session, missing: list[Session], now: float) -> Reason | None
             text += f" ({_silence(other, now)})"
         waits.append(text)
     why = f"{_messages(session.held)} to {session.name} held here, "
-    if waits:
+    if group:
+        why += group
+    elif waits:
         why += "waiting for " + "; for ".join(waits)
     else:
         why += f"about to be sent: {_silence(session, now)}"
