@@ -20,7 +20,7 @@ help:
 	@echo "make docs        build the documentation site, out/site/index.html"
 	@echo "make bench       run the benchmarks"
 	@echo "make measurements  run the benchmarks and write docs/measurements (on an idle machine)"
-	@echo "make study       run the study of docs/study.md (hours; it can be stopped and continued)"
+	@echo "make study       run the study and write docs/study.md (hours; it can be stopped and continued)"
 	@echo "make study-quick run it with few and small runs, in about a minute"
 	@echo "make verified    repeat every model check of docs/verification.md (hours of CPU time)"
 	@echo "make soak        run 100,000 seeded runs of every protocol (minutes on two cores)"
@@ -95,13 +95,10 @@ bench: $(STAMP)
 	$(BIN)/python -m campaigns.planted
 
 study: $(STAMP)
-	@for part in small scale distance freeze; do \
-	  $(BIN)/causewire sweep experiments/study/$$part.toml --out out/study/$$part || exit 1; \
-	done
+	$(BIN)/python -m campaigns.study
 
 study-quick: $(STAMP)
-	@$(BIN)/causewire workload
-	@$(BIN)/causewire sweep experiments/study/quick.toml --out out/study/quick
+	$(BIN)/python -m campaigns.study --quick
 
 verified: $(STAMP)
 	$(BIN)/python -m campaigns.verified

@@ -9,7 +9,10 @@ handled at the same time do not depend on each other (docs/foreign-traces.md).
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from ...trace import DELIVER, SEND, Event, Trace, TraceError, open_trace
 from ..errors import SimulationError
@@ -154,12 +157,38 @@ def read_script(source: Trace | str, run: str | None, by_request: bool) -> Scrip
     Raises:
         SimulationError: It cannot be read, or nothing is sent in it.
     """
-    name = source.name if isinstance(source, Trace) else source
+    if isinstance(source, Trace):
+        return _script(source, run, by_request)
+    version = _version(source)
+    return _read(source, run) if version is None else _read_once(source, run, version)
+
+
+def _version(path: str) -> tuple[int, int] | None:
+    """Return what changes when a file is written; None for what is not one local file."""
     try:
-        if isinstance(source, Trace):
-            trace = source
-        else:
-            trace, by_request = _open(source)
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
+
+
+@lru_cache(maxsize=4)
+def _read_once(path: str, run: str | None, version: tuple[int, int]) -> Script:
+    """Read a file once for all runs of a sweep that replay it."""
+    return _read(path, run)
+
+
+def _read(path: str, run: str | None) -> Script:
+    try:
+        trace, by_request = _open(path)
+    except TraceError as error:
+        raise SimulationError(str(error)) from None
+    return _script(trace, run, by_request, path)
+
+
+def _script(trace: Trace, run: str | None, by_request: bool, path: str | None = None) -> Script:
+    name = path or trace.name
+    try:
         events = list(_chosen(trace, name, run, several=by_request))
     except TraceError as error:
         raise SimulationError(str(error)) from None
