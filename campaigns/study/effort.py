@@ -24,8 +24,8 @@ from causewire.sim import Config, simulate
 
 __all__ = ["effort", "measure", "read_effort"]
 
-_SAMPLE = 97
-"""The state is looked at in one of so many calls."""
+_SAMPLE = 23
+"""The state is looked at after one of so many packets."""
 
 _MESSAGES = 20_000
 """Longer runs tell no more."""
@@ -36,7 +36,7 @@ class _Meter:
 
     def __init__(self) -> None:
         self.spent = self.begun = self.calls = 0
-        self.looks = self.state = self.most = 0
+        self.packets = self.looks = self.state = self.most = 0
 
     def begin(self) -> None:
         self.calls += 1
@@ -46,7 +46,8 @@ class _Meter:
         self.spent += thread_time_ns() - self.begun
 
     def look(self, endpoint: Endpoint) -> None:
-        if self.calls % _SAMPLE == 0:
+        self.packets += 1
+        if self.packets % _SAMPLE == 0:
             state = endpoint.footprint().state
             self.looks += 1
             self.state += state
