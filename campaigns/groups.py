@@ -147,7 +147,8 @@ class World:
         self.dead: set[Key] = set()
         """Incarnations that crashed or were given up."""
         self.polite: set[Member] = set()
-        """Memberships that ended with a leave."""
+        """Memberships that ended with a leave, while there were others. The last member of a
+        group takes its messages along; another branch may exist all the same."""
         weights = {
             "deliver": self.random.choice((30, 60, 120)),
             "consume": self.random.choice((3, 30)),
@@ -297,7 +298,8 @@ class World:
             self.say(process.key, machine.over)
             self.counts[machine.over] += 1
             if process.leaving:
-                self.polite.add(machine.me)
+                if machine.peers:
+                    self.polite.add(machine.me)
                 process.left = process.term
             process.machine = None
             process.queue.clear()

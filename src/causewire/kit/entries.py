@@ -154,7 +154,10 @@ class Refused(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """To the coordinator: these members are gone, and these exist."""
+    """To the coordinator: these members are gone, and these exist.
+
+    `added` is the entry that added the sender.
+    """
 
     sender: Member
     to: Member
@@ -168,6 +171,7 @@ class Collect(NamedTuple):
 
     sender: Member
     to: Member
+    added: tuple[Member, int]
     round: int
     counts: Cut
 
@@ -207,9 +211,14 @@ class Leaving(NamedTuple):
 
 
 class Evicted(NamedTuple):
-    """The receiver is not a member, whatever it thinks."""
+    """The receiver is not a member, whatever it thinks.
+
+    If there is a cut, the group has removed these members, with these numbers as their last
+    ones. Whoever has delivered more of them is not a member, and tells its peers.
+    """
 
     member: Member
+    final: Cut
 
 
 class Stranger(NamedTuple):

@@ -38,6 +38,12 @@ and obeys the lowest coordinator alive. Nobody sponsors a newcomer while it has 
 remove: so a newcomer is either known to a survivor when that reports, or begins after `Remove`.
 A newcomer whose `Add` died with its sponsor learns from the coordinator that it is out.
 
+**Branches.** If a member is taken for dead and is not, or a newcomer knows only the dead, two sets
+of members may remove each other, each with fewer entries than the other has. There is no majority
+to prevent that: a group of two survives the loss of either. When a member of one branch hears from
+the other, and has delivered more of somebody than the other has removed it with, it is not a
+member any more; it tells its peers, who see the same, and all of them join again (`Evicted`).
+
 **Stability.** Members report what they have delivered (`Have`). An entry that all members have
 delivered is stable; only others are kept, to be passed on. A report counts once the entries
 that its sender had written by then are delivered: they may have added somebody.
@@ -67,6 +73,9 @@ from .entries import (
 from .removal import Removal
 
 __all__ = ["Machine"]
+
+PATIENCE = 3
+"""Ticks that a new membership waits for the `Leave` of the one before."""
 
 
 class Machine(Removal):
@@ -127,7 +136,7 @@ class Machine(Removal):
                 self.out.append(((frame.sender,), Have(self.me, {frame.sender: count})))
         elif isinstance(frame, Evicted):
             if frame.member == self.me:
-                self.over = "evicted"
+                self._was_evicted(frame.final)
         elif isinstance(frame, Stranger):
             name, incarnation, term = frame.member
             for member in self._known():
@@ -169,8 +178,20 @@ class Machine(Removal):
             for member in self.peers:
                 if member not in self._informed:
                     self.out.append(((member,), Leaving(self.me, member)))
+        self._lose_patience()
         if self.dead:
             self._remind()
+
+    def _lose_patience(self) -> None:
+        """Suspect members that keep others of their process out, and whose `Leave` is overdue.
+
+        Those who delivered it may have been removed since, or were in another branch.
+        """
+        for member in list(self._asked):
+            for other in self._namesakes(member):
+                waited = self._waited[other] = self._waited.get(other, 0) + 1
+                if waited > PATIENCE:
+                    self.suspect(other)
 
     # -- joining ----------------------------------------------------------------
 

@@ -47,6 +47,8 @@ class Removal(Replica):
         self._rounds = 0
         self._obeys: tuple[Member, int] | None = None
         """The coordinator that the last report went to, and the number of its survey."""
+        self._waited: dict[Member, int] = {}
+        """Ticks for which others of the same process could not be let in because of a member."""
         self._alerted: tuple[Member, frozenset[Member], frozenset[Member]] | None = None
 
     def suspect(self, member: Member) -> None:
@@ -78,6 +80,7 @@ class Removal(Replica):
         self._dropped(member)
 
     def _dropped(self, member: Member) -> None:
+        self._waited.pop(member, None)
         self._extra.discard(member)
         if self._obeys is not None and self._obeys[0] == member:
             self._obeys = None
@@ -114,9 +117,14 @@ class Removal(Replica):
             self._decide(self._round)
 
     def _alert(self, to: Member) -> Alert:
-        _, author, number = self.view[self.me]
         known = frozenset(self.view) | self._extra
-        return Alert(self.me, to, (author, number), frozenset(self._dying()), known)
+        return Alert(self.me, to, self._added, frozenset(self._dying()), known)
+
+    @property
+    def _added(self) -> tuple[Member, int]:
+        """The entry that added this member."""
+        _, author, number = self.view[self.me]
+        return author, number
 
     def _survey(self, dying: tuple[Member, ...]) -> None:
         """Ask everybody how far they have come with those who died."""
@@ -133,7 +141,8 @@ class Removal(Replica):
         for member in sorted({*self.peers, *self._extra}):
             if member not in survey.waiting and member not in survey.reports:
                 survey.waiting.add(member)
-                self.out.append(((member,), Collect(self.me, member, survey.number, counts)))
+                collect = Collect(self.me, member, self._added, survey.number, counts)
+                self.out.append(((member,), collect))
 
     def _was_alerted(self, alert: Alert) -> None:
         sender = alert.sender
@@ -142,16 +151,41 @@ class Removal(Replica):
             return
         if sender in self.dead:
             return
-        author, number = alert.added
-        lost = author in self.past and self.delivered.get(author, 0) < number
-        if sender in self.past or (sender not in self.view and lost):
-            self.out.append(((sender,), Evicted(sender)))
+        if self._evict(sender, alert.added, {}):
             return
         final = {member: self.delivered.get(member, 0) for member in alert.dead & self.past}
         if final:
             entries = [entry for member in final for entry in self._log.get(member, {}).values()]
             self.out.append(((sender,), Decided(self.me, 0, final, tuple(entries))))
         self._learn(alert.dead, alert.known | {sender})
+
+    def _evict(self, sender: Member, added: tuple[Member, int], counts: Cut) -> bool:
+        """Tell a process that it is not a member, if so; return whether it is not.
+
+        It was removed; or it has delivered more of a removed member, `added` perhaps, than the
+        group: what it has is lost, and so are all that it was with.
+        """
+        have = dict(counts)
+        if sender not in self.view:
+            author, number = added
+            have[author] = max(number, have.get(author, 0))
+        lost = {
+            member: self.delivered.get(member, 0)
+            for member, count in have.items()
+            if member in self.past and count > self.delivered.get(member, 0)
+        }
+        if sender in self.past:
+            self.out.append(((sender,), Evicted(sender, {})))
+        elif lost:
+            self.out.append(((sender,), Evicted(sender, lost)))
+        return sender in self.past or bool(lost)
+
+    def _was_evicted(self, final: Cut) -> None:
+        if final:
+            if all(last >= self.delivered.get(m, 0) for m, last in final.items()):
+                return
+            self.out += [((member,), Evicted(member, final)) for member in self.peers]
+        self.over = "evicted"
 
     def _begin_again(self, sender: Member) -> None:
         """Give up this membership, which others count on before it is ready."""
@@ -170,10 +204,7 @@ class Removal(Replica):
         if self.me in collect.counts:
             self.over = "evicted"
             return
-        lost = [m for m in collect.counts if m in self.past]
-        if sender in self.past or any(collect.counts[m] > self.delivered.get(m, 0) for m in lost):
-            # What it has of a member that was removed is lost: probably its own `Add`.
-            self.out.append(((sender,), Evicted(sender)))
+        if self._evict(sender, collect.added, collect.counts):
             return
         if sender in self.dead:
             return

@@ -166,9 +166,14 @@ _FRAMES: list[tuple[type[Any], _Put, _Get]] = [
     (
         Collect,
         lambda f: (
-            _put_member(f.sender) + _put_member(f.to) + put_number(f.round) + _put_cut(f.counts)
+            _put_member(f.sender)
+            + _put_member(f.to)
+            + _put_member(f.added[0])
+            + put_number(f.added[1])
+            + put_number(f.round)
+            + _put_cut(f.counts)
         ),
-        lambda r: Collect(_member(r), _member(r), r.number(), _cut(r)),
+        lambda r: Collect(_member(r), _member(r), (_member(r), r.number()), r.number(), _cut(r)),
     ),
     (
         Report,
@@ -197,7 +202,11 @@ _FRAMES: list[tuple[type[Any], _Put, _Get]] = [
         lambda f: _put_member(f.sender) + _put_member(f.to),
         lambda r: Leaving(_member(r), _member(r)),
     ),
-    (Evicted, lambda f: _put_member(f.member), lambda r: Evicted(_member(r))),
+    (
+        Evicted,
+        lambda f: _put_member(f.member) + _put_cut(f.final),
+        lambda r: Evicted(_member(r), _cut(r)),
+    ),
     (Stranger, lambda f: _put_member(f.member), lambda r: Stranger(_member(r))),
 ]
 
