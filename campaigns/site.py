@@ -19,12 +19,17 @@ from causewire.report import draw, overtakings
 from causewire.sim import Config, Summary, simulate
 from causewire.trace import DELIVER, SEND, Event, trace_of
 
+from .first_figure import first_figure
+
 __all__ = ["main", "pages"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 IDEAS: dict[str, str] = tomllib.loads(Path(__file__).with_name("ideas.toml").read_text("utf-8"))
 
-_SHOWN = frozenset({"send", "release", "receive", "deliver", "ack", "permit", "control"})
+_CONTROL = ("ack", "permit", "control")
+_SHOWN = frozenset(
+    {"send", "release", "receive", "deliver", *_CONTROL, *(f"{kind}_receive" for kind in _CONTROL)}
+)
 _MATRIX = [["1ms", "8ms", "40ms"], ["8ms", "1ms", "8ms"], ["40ms", "8ms", "1ms"]]
 _NETWORK = {"latency": {"kind": "regions", "names": ["a", "b", "c"], "matrix": _MATRIX}}
 
@@ -69,11 +74,9 @@ def told(protocol: str, story: Sequence[Event]) -> list[Event]:
     return [event for event in kept.events if event.kind in _SHOWN]
 
 
-def picture(protocol: str, story: Sequence[Event], *, acks: bool = True) -> str:
+def picture(protocol: str, story: Sequence[Event]) -> str:
     """Return the story under a protocol as a diagram."""
     events = told(protocol, story)
-    if not acks:
-        events = [event for event in events if event.kind not in ("ack", "permit", "control")]
     found = overtakings(events)
     return draw(events, processes=["ann", "bob", "cy"], violation=found[0] if found else None)
 
@@ -168,8 +171,8 @@ def _page(name: str) -> str:
 def pages() -> Iterator[tuple[Path, str]]:
     """Yield every file that the simulator writes, and its contents."""
     figures = DOCS / "figures"
-    yield figures / "without-causal-order.svg", picture("fifo", _BROADCAST, acks=False)
-    yield figures / "with-causal-order.svg", picture("adaptive", _BROADCAST, acks=False)
+    yield figures / "without-causal-order.svg", first_figure(told("fifo", _BROADCAST))
+    yield figures / "with-causal-order.svg", first_figure(told("adaptive", _BROADCAST))
     for name in IDEAS:
         story = _UNICAST if describe(name).unicast else _BROADCAST
         yield DOCS / "protocols" / f"{name}.svg", picture(name, story)

@@ -27,6 +27,20 @@ def test_every_protocol_has_a_page_in_the_navigation() -> None:
     assert set(listed) == known
 
 
+def test_the_first_figure_shows_both_orders() -> None:
+    for name, first in (("without", "bob"), ("with", "ann")):
+        figure = (ROOT / "docs" / "figures" / f"{name}-causal-order.svg").read_text("utf-8")
+        words = {"ann": "1. “Seen my ring?”", "bob": "1. “I found it!”"}
+        assert words.pop(first) in figure
+        assert not any(text in figure for text in words.values())
+
+
+def test_the_site_loads_nothing_from_other_hosts() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert "font: false" in settings
+    assert not re.search("^repo_url", settings, re.MULTILINE), "the theme would ask its host"
+
+
 @pytest.mark.slow
 def test_recorded_runs_are_what_the_page_says() -> None:
     spec = spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")

@@ -227,7 +227,9 @@ def _layers(plan: FigurePlan, points: Sequence[Point], series: Sequence[str]) ->
 
 
 def _axis(label: str, scale: str, values: Sequence[float], *, zero: bool) -> Spec:
-    axis: Spec = {"format": ",~g", "grid": True}
+    axis: Spec = {"format": ",~g", "grid": True, "tickCount": 8}
+    if values and all(float(value).is_integer() for value in values):
+        axis["tickMinStep"] = 1
     if scale == "log" and 0 < len(values) <= 7:
         axis["values"] = list(values)
     elif scale == "log":
@@ -237,8 +239,8 @@ def _axis(label: str, scale: str, values: Sequence[float], *, zero: bool) -> Spe
     kind: Spec = {"type": scale, "nice": scale == "linear"}
     if scale == "linear":
         kind["zero"] = zero
-    else:
-        kind["padding"] = 12
+    if scale != "linear" or not zero:
+        kind["padding"] = 12  # so that no mark is cut off at an edge
     return {"type": "quantitative", "title": label, "axis": axis, "scale": kind}
 
 
@@ -312,6 +314,7 @@ def parts_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:
         "field": "ms",
         "type": "quantitative",
         "title": "mean time from send to delivery (ms)",
+        "axis": {"tickCount": 8},
     }
     x["scale"] = {"zero": True}
     names, colours = [label for _, label, _ in PARTS], [colour for *_, colour in PARTS]
