@@ -43,10 +43,8 @@ class Spec:
         self.sends.append((mid, names, frozenset(self.delivered)))
 
     def may_release(self, names: frozenset[Any], to: str) -> bool:
-        missing: Set[Any] = names - self.permitted
-        if self.rule == "sps":  # Definition 4.1: any process k != j
-            missing = {(source, mid) for source, mid in missing if source != to}
-        return not missing
+        missing: Set[Any] = names - self.permitted  # Definition 4.1: any process k != j
+        return not {(source, mid) for source, mid in missing if source != to}
 
     def may_permit(self, mid: int, to: str) -> bool:
         """All that was sent up to `mid`, the receiver's own copy aside, is acked."""

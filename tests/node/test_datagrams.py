@@ -67,7 +67,9 @@ def test_a_request_and_its_reply_are_two_datagrams(protocol: str) -> None:
     assert datagrams(1, protocol=protocol) < 2.1
 
 
-@pytest.mark.parametrize(("protocol", "jitter"), [("sps", 0.0), ("fifo", 0.0), ("fifo", 0.0001)])
+@pytest.mark.parametrize(
+    ("protocol", "jitter"), [("csps", 0.0), ("sps", 0.0), ("fifo", 0.0), ("fifo", 0.0001)]
+)
 def test_so_they_are_with_seven_clients(protocol: str, jitter: float) -> None:
     # The acks of one turn ride on its replies, although timers of sessions fire in between.
     assert datagrams(7, jitter=jitter, protocol=protocol) <= 2.2

@@ -36,6 +36,7 @@ SHORTEST = {
     "csps-strict-acks": ("error: KeyError", 6),
     "csps-multicast-unflagged": ("causal order", 4),
     "csps-permit-before-acks": ("causal order", 5),
+    "csps-oldest-only": ("causal order", 8),
     "sps-permits-ignored": ("causal order", 5),
     "sps-ids-from-zero": ("causal order", 3),
     "sps-u2-not-maintained": ("undelivered", 6),

@@ -5,10 +5,11 @@ Almeida's Algorithm 1 (unicast) and Algorithm 3 (multicast) in one endpoint. The
 before it, sent by any process that sent messages to it, have been delivered*. On top of
 what `hybrid` describes, this means:
 
-    release     Messages leave in the order in which they were causal-sent. One
-                leaves when no permit is missing that was missing when it was
-                causal-sent (line 31). Permits for later deliveries do not matter,
-                so nothing starves, in contrast to Cykas.
+    release     Messages leave in the order in which they were causal-sent. One to
+                j leaves when no permit is missing, from others than j, that was
+                missing when it was causal-sent (line 31; see below for j). Permits
+                for later deliveries do not matter, so nothing starves, in contrast
+                to Cykas.
     flag        A message is flagged if it leaves while an earlier one is not
                 acknowledged (line 34), or goes to several processes (Algorithm 3,
                 line 13), because each of them then learns about copies that the
@@ -20,6 +21,15 @@ what `hybrid` describes, this means:
                 is Algorithm 3 with the optimisation that the paper only mentions
                 (ERRATA 3.8): if one ack is missing, its sender gets its permit; if
                 none is missing, all others get theirs.
+
+**A message to j does not wait for permits from j**, if it is the next to leave. Algorithm 1
+lets it wait; Algorithm 2 shows that it need not (Definition 4.1): what j has not been told
+to be delivered yet are messages of j itself, and FIFO keeps them before whatever j sends
+once it has delivered this one. `csps` flags all that `sps` flags, and permits nothing
+earlier, so the proof of `sps` covers it. A client that talks to one server therefore never
+waits, and need not be permitted in a hurry. What `sps` pays for this rule (ERRATA 2.11),
+`csps` does not: a message never overtakes one that is held, so all that is before a message
+in flight is in flight as well, and permits depend on acks alone, not on other permits.
 
 The delay that this adds is bounded by round trips: not by those of the process that
 waits, but by those between the processes that it heard from and their receivers.
@@ -117,6 +127,7 @@ class Csps(HybridEndpoint[HybridPeer]):
     def _peer(self, name: str) -> HybridPeer:
         self._refuse_forgotten((name,))
         peer = self._peers[name] = HybridPeer(name)
+        self._per = -1  # see `_find_tail`
         return peer
 
     def send(self, to: str | Collection[str], payload: Any) -> int:
@@ -127,7 +138,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         peer.mids.append(mid)
         peer.payloads.append(payload)
         if self._missing.next != self._per:
-            self._find_tail(mid)
+            self._find_tail(mid, peer)
         self._tail.append(peer)
         return mid
 
@@ -142,23 +153,33 @@ class Csps(HybridEndpoint[HybridPeer]):
             peer.payloads.append(payload)
             self._mid = mid
             if self._missing.next != self._per:
-                self._find_tail(mid)
+                self._find_tail(mid, peer)
             self._tail.append(peer)
             return mid
 
         return send
 
-    def _find_tail(self, mid: int) -> None:
+    def _find_tail(self, mid: int, peer: HybridPeer) -> None:
         """Determine whether message `mid`, and those that follow, are released or held."""
         per = self._per = self._missing.next
         if not self._missing.at:
             self._tail = self._out
         elif self._held and self._held[-1].per == per and not self._held[-1].multicast:
             self._tail = self._held[-1].peers
+        elif not self._held and self._waits_only_for() is peer:
+            self._tail = self._out
+            if len(self._peers) > 1:  # the next message may be to another
+                self._per = -1
         else:
             self._tail = []
             self._sealed = per
             self._held.append(BufferedRun(per, mid, self._tail))
+
+    def _waits_only_for(self) -> HybridPeer | None:
+        """Return the process that all missing permits are from, if it is only one."""
+        if self._second() < self._missing.next:
+            return None
+        return self._peers[self._missing.peek()[0]]
 
     def _multicast(self, names: tuple[str, ...], mid: int, payload: Any) -> None:
         peers = [self._peers.get(name) or self._peer(name) for name in names]
@@ -174,6 +195,28 @@ class Csps(HybridEndpoint[HybridPeer]):
         while buffer and buffer[0].per <= self._missing.first:
             self._release(buffer[0])
             buffer.popleft()
+        while buffer and buffer[0].per <= self._second() and self._release_to_oldest(buffer[0]):
+            buffer.popleft()
+
+    def _release_to_oldest(self, held: BufferedRun) -> bool:
+        """Release messages of the first run to the process whose permits alone it lacks.
+
+        They leave in order, so this ends at a message to another process. Returns whether
+        all have left.
+        """
+        oldest, peers = self._peers[self._missing.peek()[0]], held.peers
+        if not peers:  # to the sender alone, or to processes that were forgotten
+            self._release(held)
+            return True
+        if held.multicast or peers[0] is not oldest:
+            return False
+        others = (k for k, peer in enumerate(peers) if peer is not oldest)
+        count = next(others, len(peers))
+        self._per = -1
+        self._out += peers[:count]
+        del peers[:count]
+        held.mid += count
+        return not peers
 
     def _release(self, held: BufferedRun) -> None:
         """Release a run that was held."""

@@ -146,12 +146,13 @@ H = TypeVar("H", bound=HybridPeer)
 class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     """FIFO delivery with permits; subclasses decide what has to wait for what."""
 
-    __slots__ = ("_held", "_missing", "_permits", "_sealed")
+    __slots__ = ("_held", "_missing", "_p2", "_permits", "_sealed")
 
     def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
         super().__init__(me)
         self._missing: SlidingArray[MissingPermit] = SlidingArray()
         """`p`: flagged messages that were delivered, in order. The first lacks its permit."""
+        self._p2 = 0
         self._sealed = 0
         """Something in the send buffer waits for all permits in p before this index, and
         nothing there waits for a permit from this index on. Set when a message is held."""
@@ -281,6 +282,24 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
                 break
             sender, delivered = at[k]
         missing.first = k
+
+    def _second(self) -> int:
+        """Return p2: the index of the first missing permit of another than the oldest's.
+
+        It is p.next if all missing permits are from one process. It only moves forward,
+        and is brought up to date when somebody asks (Algorithm 2, lines 38-45).
+        """
+        missing, peers = self._missing, self._peers
+        p2 = max(self._p2, missing.first)
+        if missing:
+            oldest, _ = missing.peek()
+            while p2 < missing.next:
+                sender, mid = missing[p2]
+                if sender != oldest and mid > peers[sender].permit:
+                    break
+                p2 += 1
+        self._p2 = p2
+        return p2
 
     def _let_go_of(self, record: H) -> None:
         """Treat the permits of a peer as if they had come.
@@ -412,6 +431,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)
         twin._missing = self._missing.copy()
+        twin._p2 = self._p2
         twin._sealed = self._sealed
         twin._permits = self._permits.copy()
 

@@ -183,7 +183,7 @@ def _sps(endpoint: Sps) -> list[Any]:
     runs = [_run(run) for run in endpoint._runs]
     lacks = endpoint._lacks and endpoint._lacks.name
     indexes = [endpoint._front, endpoint._first, endpoint._u2, endpoint._u2_in]
-    return [u, runs, endpoint._runs.first, indexes, lacks, endpoint._m2, endpoint._p2]
+    return [u, runs, endpoint._runs.first, indexes, lacks, endpoint._m2]
 
 
 def _run(run: SpsRun) -> list[Any]:
@@ -285,12 +285,11 @@ def _restore_sps(
     indexes: list[int],
     lacks: str | None,
     m2: int,
-    p2: int,
 ) -> None:
     peers = endpoint._peers
     gone: Any = GONE
     endpoint._front, endpoint._first, endpoint._u2, endpoint._u2_in = indexes
-    endpoint._m2, endpoint._p2 = m2, p2
+    endpoint._m2 = m2
     endpoint._lacks = peers[lacks] if lacks else None
     start = endpoint._front
     for each in u:

@@ -75,7 +75,7 @@ class Sps(HybridEndpoint[SpsPeer]):
     A matter of speed alone; the model checker lowers it to reach departures."""
 
     __slots__ = (
-        *("_first", "_front", "_lacks", "_m2", "_next", "_p2", "_per", "_runs", "_start"),
+        *("_first", "_front", "_lacks", "_m2", "_next", "_per", "_runs", "_start"),
         *("_tail", "_u", "_u2", "_u2_in"),
     )
 
@@ -93,7 +93,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         """The receiver that has not acked the oldest message, if it is only one."""
         self._runs: SlidingArray[SpsRun] = SlidingArray()
         """The runs that have not left entirely; m1 is the first of them."""
-        self._m2 = self._p2 = 0
+        self._m2 = 0
         self._held = 0
         """Copies in these runs that have not left."""
         self._tail: list[SpsPeer] = []
@@ -217,20 +217,6 @@ class Sps(HybridEndpoint[SpsPeer]):
             self._release_to(at[k], oldest)
             k += 1
         self._m2 = k
-
-    def _second(self) -> int:
-        """Bring p2 up to date and return it (lines 38-45)."""
-        missing, peers = self._missing, self._peers
-        p2 = max(self._p2, missing.first)
-        if missing:
-            oldest, _ = missing.peek()
-            while p2 < missing.next:
-                sender, mid = missing[p2]
-                if sender != oldest and mid > peers[sender].permit:
-                    break
-                p2 += 1
-        self._p2 = p2
-        return p2
 
     def _release(self, run: SpsRun) -> None:
         """Release what has not left of a run."""
@@ -485,7 +471,7 @@ class Sps(HybridEndpoint[SpsPeer]):
         peers = twin._peers
         gone: Any = GONE
         twin._first, twin._front, twin._next = self._first, self._front, self._next
-        twin._u2, twin._u2_in, twin._m2, twin._p2 = self._u2, self._u2_in, self._m2, self._p2
+        twin._u2, twin._u2_in, twin._m2 = self._u2, self._u2_in, self._m2
         twin._lacks = self._lacks and peers[self._lacks.name]
         twin._held = self._held
         twin._tail = [peers[peer.name] for peer in self._tail]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ...core.csps import BufferedRun, Csps, Departure
 from ...core.endpoint import Outgoing, Packet
 from ...core.fifo import Ack
-from ...core.hybrid import HybridMessage
+from ...core.hybrid import HybridMessage, HybridPeer
 from .hybrid import EarlyPermitsDropped, PermitsIgnored, UpcallFirst
 from .table import Mutant
 
@@ -123,6 +123,15 @@ class CspsPermitBeforeAcks(Csps):
                     self._permits[peer.name] = self._oldest
 
 
+class CspsOldestOnly(Csps):
+    """A message to the process whose permit is the oldest missing waits for no other."""
+
+    __slots__ = ()
+
+    def _waits_only_for(self) -> HybridPeer | None:
+        return self._peers[self._missing.peek()[0]]
+
+
 TABLE = (
     Mutant(
         "csps-permits-ignored",
@@ -155,7 +164,7 @@ TABLE = (
         CspsEarlyPermitsDropped,
         "1.5",
         "a permit that overtakes its message is forgotten",
-        "0>1,1; 1>0",
+        "0>2,1; 1>2; 2>",
     ),
     Mutant(
         "csps-upcall-first",
@@ -204,5 +213,13 @@ TABLE = (
         "3.5, line 34",
         "a multicast is permitted before it is acked itself",
         "0>1+2; 1>2; 2>",
+    ),
+    Mutant(
+        "csps-oldest-only",
+        "csps",
+        CspsOldestOnly,
+        "",
+        "a message to the process whose permit is the oldest missing waits for no other",
+        "0>2,1; 1>0; 2>0,1",
     ),
 )
