@@ -19,6 +19,9 @@ from causewire.transport import (
     TransportConfig,
 )
 from causewire.transport.carrier import is_native
+from causewire.transport.epochs import decode, encode
+from causewire.transport.link import Link
+from causewire.transport.varint import MalformedError
 
 from .pair import events, payloads
 from .three import Three, transport
@@ -228,3 +231,42 @@ def test_the_longest_message_fits_with_what_the_protocol_adds(protocol: str) -> 
     say(group, "ann", b"x" * 5000)
     group.run(1.0)
     assert payloads(group["bob"]) == [b"x" * 5000]
+
+
+def test_a_newcomer_learns_who_left_long_ago() -> None:
+    """Otherwise it would never agree with the others on who has been there."""
+    group = three("ks", config=TransportConfig(linger=1.0))
+    for name in ("ann", "bob"):
+        group[name]._peers.known["carol"].wanted = False  # it came by itself
+    group["carol"].close()
+    group.run(1.0)
+    del group.all["carol"]
+    group.run(10.0)
+    assert "carol" not in group["ann"]._peers.floors
+    restart(group, "bob")
+    group.run(3.0)
+    say(group, "ann", b"x", "bob")
+    group.run(1.0)
+    assert payloads(group["bob"]) == [b"x"]
+
+
+def test_a_view_that_lies_bans_nobody() -> None:
+    group = three("ks")
+    ann = group["ann"]
+    link = ann._carrier
+    assert isinstance(link, Link)
+    for status in (2 * (1 << 62) + 1, (1 << 64) - 1, 1):
+        view = {**link._epochs.known, "zoe": status}
+        bob = group["bob"]._carrier
+        assert isinstance(bob, Link)
+        bob._fifo.send("ann", b"\x02" + encode(view))
+        group.run(1.0)
+    assert ann.stats.dropped["implausible_obituary"] == 1
+    assert ann.stats.dropped["protocol_violation"] == 2
+    assert "zoe" not in link._epochs.known
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\x01\x01a", b"\x00x", b"\x01\x01\x07" + bytes(8)])
+def test_bytes_that_are_no_view(data: bytes) -> None:
+    with pytest.raises(MalformedError):
+        decode(data, 0)

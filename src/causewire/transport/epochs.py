@@ -7,9 +7,9 @@ between two changes is an *epoch*. This module decides when a process may begin 
 **What is known.** For each name, the *status* is one number that only grows: `2 * i` if
 incarnation i is alive, `2 * i + 1` if it is gone. What a process knows is a *view*: a mapping
 from names to statuses. That an incarnation is alive is known to those that have a session with
-it; that it is gone is passed on. Since a status only grows, it does not matter in which order
-news arrives. An epoch is named by the view with which it begins; its members are the processes
-that are alive in it. Every process starts alone.
+it; that it is gone is passed on, as an obituary of the transport. Since a status only grows, it
+does not matter in which order news arrives. An epoch is named by the view with which it begins;
+its members are the processes that are alive in it. Every process starts alone.
 
 **The change.** A process that learns of any change
 
@@ -66,6 +66,9 @@ __all__ = ["Epochs", "View", "decode", "encode", "members", "name_of"]
 View: TypeAlias = dict[str, int]
 """The status of each process: twice its incarnation, plus 1 if that is gone."""
 
+MOST = 1 << 16
+"""The most processes in a view."""
+
 
 def members(view: View) -> list[str]:
     """Return the names of the processes that are alive in a view."""
@@ -92,12 +95,16 @@ def decode(data: bytes, at: int) -> View:
         MalformedError: There is none.
     """
     count, at = get(data, at)
+    if count > MOST:
+        raise MalformedError("too many processes")
     view: View = {}
     for _ in range(count):
         name, at = get_text(data, at)
         if at + 8 > len(data):
             raise MalformedError("cut short")
-        view[name] = int.from_bytes(data[at : at + 8], "big")
+        view[name] = status = int.from_bytes(data[at : at + 8], "big")
+        if not name.isprintable() or not 1 < status < (1 << 64) - 2:
+            raise MalformedError("an impossible name or incarnation")
         at += 8
     if at != len(data) or len(view) != count:
         raise MalformedError("bytes after a view, or a name twice")
@@ -112,6 +119,8 @@ class Epochs:
         current: The view that names the current epoch.
         drained: Whether this process has said that it is drained, of `known`.
         due: The peers that have to learn `known`, by alias.
+        rumours: Obituaries in the views of others that are news here: the lowest incarnation
+            that may be alive, by name. The transport decides whether to believe them.
         aliases: What the link calls the living peers that it has a session with, by name.
     """
 
@@ -123,6 +132,7 @@ class Epochs:
         self.due: set[str] = set()
         self.aliases: dict[str, str] = {}
         self._incarnations: dict[str, int] = {}
+        self.rumours: dict[str, int] = {}
         self._told: dict[str, tuple[View, bool]] = {}
         """The last view of each peer, and whether it is drained, by alias."""
 
@@ -157,8 +167,8 @@ class Epochs:
         """Note what a peer knows, and whether it is drained."""
         self._told[alias] = view, drained
         for name, status in view.items():
-            if name != self._me and status & 1:
-                self._raise(name, status)
+            if status & 1 and status > self.known.get(name, 0) and name != self._me:
+                self.rumours[name] = max(status // 2 + 1, self.rumours.get(name, 0))
 
     def _raise(self, name: str, status: int) -> None:
         if status > self.known.get(name, 0):

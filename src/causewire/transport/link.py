@@ -427,6 +427,10 @@ class Link(Carrier):
     def queued(self, name: str) -> int:
         return self._queued.get(name, 0)
 
+    def take_obituaries(self) -> dict[str, int]:
+        rumours, self._epochs.rumours = self._epochs.rumours, {}
+        return rumours
+
     @property
     def absent(self) -> dict[str, int]:
         return self._epochs.absent

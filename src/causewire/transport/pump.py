@@ -41,9 +41,12 @@ class Pump:
         self._linked = carrier.linked
         self.observer: Observer | None = None
 
-    def run(self) -> None:
+    def run(self, now: float) -> None:
         """Move everything, until there is no more."""
         arrivals, carrier = self._arrivals, self._carrier
+        if self._linked:
+            for name, floor in carrier.take_obituaries().items():
+                self._peers.obituary(name, floor, name, now)
         arrivals.collect()
         if arrivals.stalled:
             arrivals.admit()

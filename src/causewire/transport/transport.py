@@ -436,7 +436,7 @@ class Transport(Generic[A]):
                 self._session_datagram(*self._postponed.pop(0), last=True)
             except MalformedError:
                 self.stats.drop(DropReason.MALFORMED)
-        self._pump.run()
+        self._pump.run(now)
         out = self._greeter.out + self._paths.out
         self._greeter.out, self._paths.out = [], []
         observer = self._observer
