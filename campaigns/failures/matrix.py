@@ -1,7 +1,8 @@
 """The failure matrix: what the living notice of a fault, cell by cell, on real processes.
 
     python -m campaigns.failures.matrix [--protocol P ...] [--shape S ...] [--fault F ...]
-        [--give-up 3] [--frozen 10] [--jobs 1] [--out docs/measurements/failures.md]
+        [--give-up 3] [--frozen 10] [--jobs 1] [--minutes M] [--fresh]
+        [--out docs/measurements/failures.md]
 
 Each cell starts the processes of one system on loopback, lets them exchange messages,
 does something to one of them (the *victim*) and goes on. What counts is the traffic
@@ -19,6 +20,10 @@ In the hub, the server has just sent the victim a message that it will not answe
 that run at a time begin together, and the next ones begin when all of them have ended: a
 system that starts takes the processors away from one that is being measured.
 
+All 72 cells take about 20 minutes with `--frozen 6`, one at a time. Finished cells are kept in
+`--state`, so a run that was interrupted, or ended by `--minutes`, continues when the same
+command is given again; `--fresh` forgets them. `--out` replaces the recorded block of the page.
+
 The exit status is 1 if the living were not back at 90 % of their traffic within
 `--give-up` plus one second in any cell (one second if the victim left properly).
 """
@@ -27,18 +32,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime
+import json
+import shlex
 import signal
 import statistics
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from causewire.testing.cluster import Cluster
 
+from .. import record
 from .worker import BUCKET
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -46,6 +55,11 @@ SHAPES = {"hub": 21, "group": 5, "pipeline": 5, "uniform": 10}
 """Each shape of system, with its number of processes."""
 FAULTS = ("frozen", "killed", "restarted", "left", "partitioned", "deaf")
 PROTOCOLS = ("csps", "sps", "adaptive")
+STATE = record.ROOT / "out" / "failure-matrix.jsonl"
+ENDING = ("frozen", "partitioned", "deaf")
+"""Faults that end after a while, so that what follows is of interest."""
+TAIL = 5.0
+"""Seconds that are watched after the last moment at which anything should happen."""
 FORGETFUL = ("csps", "sps", "adaptive")
 """Protocols with which a node gives silent peers up. The others have to bear with them."""
 RECOVERED = 0.9
@@ -77,6 +91,7 @@ class Cell:
     told: list[str] = field(default_factory=list)
     """What events at the others about the victim, each once."""
     problem: str = ""
+    finished: bool = False
 
     def held(self, give_up: float) -> bool:
         """Return whether the goal holds in this cell."""
@@ -130,7 +145,7 @@ async def play(cell: Cell, give_up: float, frozen: float, start: Start) -> None:
         await asyncio.sleep(WARM_UP + BEFORE)
         struck = time.time()
         await _strike(cluster, cell, victim, frozen)
-        await asyncio.sleep(max(0.0, struck + give_up + frozen + 4.0 - time.time()))
+        await asyncio.sleep(max(0.0, struck + _watched(cell, give_up, frozen) - time.time()))
         ended = time.time()
         answers = [await cluster.ask(name, "counts") for name in living]
     finally:
@@ -139,6 +154,11 @@ async def play(cell: Cell, give_up: float, frozen: float, start: Start) -> None:
     _judge(cell, rates, struck, ended)
     about = {text for answer in answers for at, text in answer["told"] if at >= struck}
     cell.told = sorted(text.split()[0] for text in about if text.endswith(f" {victim}"))
+
+
+def _watched(cell: Cell, give_up: float, frozen: float) -> float:
+    """Return for how many seconds after the fault a cell is watched."""
+    return max(give_up, frozen if cell.fault in ENDING else 0.0) + TAIL
 
 
 async def _strike(cluster: Cluster, cell: Cell, victim: str, frozen: float) -> None:
@@ -226,8 +246,43 @@ HEAD = (
 )
 
 
-async def run_all(cells: Sequence[Cell], give_up: float, frozen: float, jobs: int) -> None:
-    """Run cells, a few at a time, and print each row as it is known."""
+class Kept:
+    """Cells that are finished, in a file, so that an interrupted run can continue.
+
+    Args:
+        path: The file, with one cell in a line.
+        settings: What the cells were run with. Cells of other settings do not count.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self._path = path
+        self._settings = settings
+        self._done: dict[tuple[str, str, str], Cell] = {}
+        lines = path.read_text().splitlines() if path.exists() else []
+        for line in lines:
+            kept = json.loads(line)
+            if kept["settings"] == settings:
+                cell = Cell(**kept["cell"])
+                self._done[cell.shape, cell.fault, cell.protocol] = cell
+
+    def get(self, cell: Cell) -> Cell:
+        """Return the finished cell of the same names, or the one given."""
+        return self._done.get((cell.shape, cell.fault, cell.protocol), cell)
+
+    def add(self, cell: Cell) -> None:
+        """Keep a cell."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a") as file:
+            print(json.dumps({"settings": self._settings, "cell": asdict(cell)}), file=file)
+
+
+async def run_all(
+    cells: Sequence[Cell], give_up: float, frozen: float, jobs: int, seconds: float, kept: Kept
+) -> None:
+    """Run cells, a few at a time, and print each row as it is known.
+
+    No cell begins that would probably not end within `seconds`.
+    """
 
     async def one(cell: Cell, start: Start) -> None:
         try:
@@ -235,12 +290,48 @@ async def run_all(cells: Sequence[Cell], give_up: float, frozen: float, jobs: in
         except (RuntimeError, TimeoutError, OSError) as error:
             cell.problem = f"{type(error).__name__}: {error}"
 
-    print(HEAD)
+    began = time.monotonic()
+    overhead = 3.0
+    """Seconds for starting and ending the processes of a cell."""
     for k in range(0, len(cells), jobs):
-        batch = cells[k : k + jobs]
-        start = Start(len(batch))
-        await asyncio.gather(*[one(cell, start) for cell in batch])
-        print("\n".join(row(cell, give_up) for cell in batch), flush=True)
+        batches = [cells[n : n + jobs] for n in range(k, len(cells), jobs)]
+        needs = [max(_duration(cell, give_up, frozen) for cell in batch) for batch in batches]
+        then, left = time.monotonic(), sum(needs) + overhead * len(needs)
+        print(f"{len(cells) - k} cells to go, about {left / 60:.0f} minutes", file=sys.stderr)
+        if then - began + needs[0] + overhead > seconds:
+            break
+        start = Start(len(batches[0]))
+        await asyncio.gather(*[one(cell, start) for cell in batches[0]])
+        overhead = (overhead + max(0.0, time.monotonic() - then - needs[0])) / 2
+        for cell in batches[0]:
+            cell.finished = True
+            kept.add(cell)
+            print(row(cell, give_up), flush=True)
+
+
+def _duration(cell: Cell, give_up: float, frozen: float) -> float:
+    return WARM_UP + BEFORE + _watched(cell, give_up, frozen)
+
+
+def write_page(path: Path, command: str, rows: Sequence[str]) -> None:
+    """Replace the recorded block of a page, or write the table alone if it has none."""
+    table = "\n".join([HEAD, *rows]) + "\n"
+    page = path.read_text(encoding="utf-8") if path.exists() else ""
+    if record.BLOCK.search(page):
+        day = datetime.datetime.now(datetime.UTC).date().isoformat()
+        new = record.block([(command, table)], day, record.machine(), record.commit())
+        table = record.replaced(page, new)
+    path.write_text(table, encoding="utf-8")
+
+
+def _command(options: argparse.Namespace) -> str:
+    """Return the command whose result is recorded, without where and how long it ran."""
+    words = ["-m", "campaigns.failures.matrix"]
+    for option in ("protocol", "shape", "fault"):
+        for name in getattr(options, option) or ():
+            words += [f"--{option}", name]
+    words += ["--give-up", f"{options.give_up:g}", "--frozen", f"{options.frozen:g}"]
+    return shlex.join([*words, "--jobs", str(options.jobs)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -251,19 +342,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--give-up", type=float, default=3.0, help="seconds (default: 3)")
     parser.add_argument("--frozen", type=float, default=10.0, help="length of faults that end")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time (default: 1)")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no cell after that")
+    parser.add_argument("--state", type=Path, default=STATE, help="where finished cells are kept")
+    parser.add_argument("--fresh", action="store_true", help="run finished cells again")
     parser.add_argument("--out", type=Path, help="write the page here as well")
     options = parser.parse_args(arguments)
+    if options.fresh:
+        options.state.unlink(missing_ok=True)
+    give_up = options.give_up
+    version = record.commit()
+    settings = {"give_up": give_up, "frozen": options.frozen, "jobs": options.jobs}
+    kept = Kept(options.state, {**settings, "commit": version})
     chosen = product(
         options.shape or SHAPES, options.fault or FAULTS, options.protocol or PROTOCOLS
     )
-    cells = [Cell(*names) for names in chosen]
-    asyncio.run(run_all(cells, options.give_up, options.frozen, options.jobs))
-    failed = [cell for cell in cells if not cell.held(options.give_up)]
-    print(f"{len(cells)} cells, {len(failed)} short of the goal", file=sys.stderr)
-    if options.out:
-        rows = "\n".join(row(cell, options.give_up) for cell in cells)
-        options.out.write_text(f"{HEAD}\n{rows}\n")
-    return 1 if failed else 0
+    cells = [kept.get(Cell(*names)) for names in chosen]
+    todo = [cell for cell in cells if not cell.finished]
+    print("\n".join([HEAD, *[row(cell, give_up) for cell in cells if cell.finished]]), flush=True)
+    work = run_all(todo, give_up, options.frozen, options.jobs, 60 * options.minutes, kept)
+    try:
+        asyncio.run(work)
+    except KeyboardInterrupt:
+        print("interrupted: the same command continues", file=sys.stderr)
+    done = [cell for cell in cells if cell.finished]
+    failed = [cell for cell in done if not cell.held(give_up)]
+    print(
+        f"{len(done)} of {len(cells)} cells, {len(failed)} of them short of the goal",
+        file=sys.stderr,
+    )
+    if options.out and done:
+        write_page(options.out, _command(options), [row(cell, give_up) for cell in done])
+    return 0 if len(done) == len(cells) and not failed else 1
 
 
 if __name__ == "__main__":
