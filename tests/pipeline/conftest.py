@@ -84,13 +84,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 class Cluster:
-    """A standalone cluster on loopback: a master, and workers of one core each.
+    """A standalone cluster on loopback: a master and a worker of two cores.
 
-    A program that works on it is a process of its own, since a process has one
-    Spark session: `run` starts one, with `environment`.
+    The worker has an executor for each core. A program that works on it is a process of its
+    own, since a process has one Spark session: `run` starts one, with `environment`.
     """
 
-    def __init__(self, place: Path, workers: int = 2) -> None:
+    def __init__(self, place: Path) -> None:
         self.place = place
         self.environment = java_environment(place) | {"SPARK_WORKER_DIR": str(place / "work")}
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -98,20 +98,18 @@ class Cluster:
         self.master = f"spark://127.0.0.1:{port}"
         self._launch("master.Master", "--port", str(port))
         _await(port, self._processes[0])
-        for _ in range(workers):
-            self.add_worker()
+        self._launch("worker.Worker", "--cores", "2", "--memory", "2g", self.master)
 
     def _launch(self, name: str, *arguments: str) -> None:
         command = [f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0"]
-        log = self.place / f"{name}-{len(self._processes)}.log"
+        log = self.place / f"{name}.log"
         self._processes.append(_launch([*command, *arguments], self.environment, log))
 
-    def add_worker(self) -> None:
-        self._launch("worker.Worker", "--cores", "1", "--memory", "1g", self.master)
-
-    def kill_worker(self) -> None:
-        """End the worker that was started last, and its executor, in the hardest way."""
-        _kill(self._processes.pop())
+    def kill_executor(self) -> None:
+        """End an executor in the hardest way; the master starts another one."""
+        worker = self._processes[-1].pid
+        found = subprocess.run(["pgrep", "-P", str(worker)], capture_output=True, check=True)
+        os.kill(int(found.stdout.split()[-1]), signal.SIGKILL)
 
     def run(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start `python arguments...`, a program that may use the cluster."""
@@ -189,7 +187,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with two workers; who kills one adds another."""
+    """A cluster with two executors of one core each."""
     only_here("a cluster", tmp_path_factory)
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     yield cluster

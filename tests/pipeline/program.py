@@ -100,7 +100,8 @@ def where(spark: SparkSession) -> list[str]:
 
 
 def main() -> None:
-    with session(sys.argv[1]) as spark:
+    few = {"spark.sql.shuffle.partitions": "2", "spark.executor.cores": "1"}
+    with session(sys.argv[1], config=few) as spark:
         for line in sys.stdin:
             answer: Any
             match json.loads(line):
