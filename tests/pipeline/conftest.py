@@ -55,9 +55,13 @@ def only_here(what: str, factory: pytest.TempPathFactory) -> None:
         claim.touch()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The shared session: two cores, few shuffle partitions."""
+    """The shared session: two cores, few shuffle partitions.
+
+    It ends with the last test of this directory, so that other test processes are still busy
+    while Java writes its archive.
+    """
     from pyspark import SparkContext
 
     only_here("a session", tmp_path_factory)
@@ -185,7 +189,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster with two executors of one core each."""
     only_here("a cluster", tmp_path_factory)

@@ -24,6 +24,7 @@ from causewire.pipeline.sweep.simulation import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from .conftest import java_options
 from .experiments import SMALL, Write, journal_lines, rows, simulated
 
 
@@ -149,6 +150,7 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env=os.environ | {"JAVA_TOOL_OPTIONS": java_options()},
         # Tests that run in the background of a shell inherit that interrupts are ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )

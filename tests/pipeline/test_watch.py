@@ -34,6 +34,7 @@ from causewire.pipeline.watch import WatchSettings, waiting, watch
 from causewire.trace import Event, open_writer, write_trace
 
 from ..check.random_traces import random_run
+from .conftest import java_options
 
 # -- one run, without Spark ------------------------------------------------------------
 
@@ -300,10 +301,11 @@ def test_killed_in_the_middle_of_a_batch(spark: SparkSession, tmp_path: Path) ->
 
     write(parts.pop(0))
     options = ["--out", str(out), "--window", "20us", "--late", "100us", "--every", "100ms"]
-    command = [sys.executable, "-m", "causewire", "watch", str(traces), "--master", "local[2]"]
+    options += ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
+    command = [sys.executable, "-m", "causewire", "watch", str(traces)]
     watcher = subprocess.Popen(
         [*command, *options],
-        env=os.environ | {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+        env=os.environ | {"JAVA_TOOL_OPTIONS": java_options()},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
