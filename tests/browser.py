@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-__all__ = ["CHROMIUM", "FLAGS", "axe_violations", "launched", "require_browser"]
+__all__ = [
+    "CHROMIUM",
+    "FLAGS",
+    "axe_violations",
+    "find_chromium",
+    "launched",
+    "require_browser",
+]
 
 FLAGS = [
     "--headless",
@@ -26,8 +33,10 @@ FLAGS = [
 ]
 
 
-def _chromium() -> str | None:
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+def find_chromium() -> str | None:
+    """Return the path of a Chromium that is installed, or that Playwright has installed."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    for name in names:
         found = shutil.which(name)
         if found:
             return found
@@ -39,7 +48,7 @@ def _chromium() -> str | None:
     return None
 
 
-CHROMIUM = _chromium()
+CHROMIUM = find_chromium()
 
 
 def require_browser() -> None:
