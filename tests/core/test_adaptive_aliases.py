@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 
 from causewire.core.adaptive import Adaptive, AdaptiveMessage, News
@@ -92,6 +94,25 @@ def test_a_later_incarnation_hears_from_the_origin_what_does_not_come(identified
     packets = a.take_packets()
     assert ("b2", News(1, (("a", B, 1),))) in packets
     assert [packet.kind for to, packet in packets if to != "b2"] == []
+
+
+@pytest.mark.parametrize("identified", [True, False])
+def test_everybody_hears_from_the_origin_what_does_not_come(identified: bool) -> None:
+    """c has the entry, and may have passed it on to e and died; a never meets b again."""
+    a = started()
+    a.expect("d\0")
+    a.identify("d\0", "d")
+    if identified:
+        a.identify(B, "b")
+        a.forget("b")
+    else:
+        a.abandon(B)
+    void = News(1, (("a", B, 1),))
+    assert a.take_packets() == [("c", void), ("d", void)]
+    a.expect("e\0")
+    a.identify("e\0", "e")
+    assert a.take_packets() == [("e", void)]
+    assert copy(a) == a
 
 
 def test_a_lane_and_news_follow_to_the_name() -> None:

@@ -431,6 +431,7 @@ class Adaptive(RunEndpoint):
             tuple([peer.name for peer in self._burst]),
             frozenset(self._void.items()),
             frozenset(self._listed_as.items()),
+            frozenset(self._dropped.items()),
         )
 
     def _copy_into(self, twin: Self) -> None:

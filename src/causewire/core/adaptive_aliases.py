@@ -14,7 +14,8 @@ they never come; the news that the entry is void (`void`) frees what waits for i
 cannot wait for the ack of the message that listed the entry, which may be the one that waits. So
 it is sent at once, in addition, and the destination remembers it in case it comes first. News
 travels along the way of the entry, and a process on that way may be gone. So the origin itself
-tells a later incarnation, when it meets it, which of its messages to the alias do not come.
+tells everybody it knows, and whom it meets later, which of its messages to aliases do not come: the
+destination, if it ever meets it, or else those from whom the destination has the entry.
 
 This is safe: messages to an alias become void when their origin gives up the process for
 which it stood. What it sends to the next incarnation has higher numbers, so a process that
@@ -38,7 +39,7 @@ __all__ = ["AliasEndpoint"]
 class AliasEndpoint(LaneEndpoint):
     """Lets a driver name processes, and use names again."""
 
-    __slots__ = ("_held", "_listed_as", "_void")
+    __slots__ = ("_dropped", "_held", "_listed_as", "_void")
 
     def __init__(
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
@@ -49,6 +50,8 @@ class AliasEndpoint(LaneEndpoint):
         """By origin: messages to an alias of this process up to this number do not come."""
         self._listed_as: dict[str, int] = {}
         """By alias: the last message of this process that may be listed as one to it."""
+        self._dropped: dict[str, int] = {}
+        """By alias: messages of this process to it up to this number do not come."""
 
     def expect(self, alias: str) -> None:
         """Let messages be sent to a process whose name is not known yet.
@@ -86,6 +89,9 @@ class AliasEndpoint(LaneEndpoint):
         record.provisional = False
         if alias in self._listed_as:
             self._report(record, self.me, alias, self._listed_as[alias])
+        for other, last in self._dropped.items():
+            if other != alias:
+                self._report(record, self.me, other, last)
         if record.posted:
             record.alias = (alias, record.posted)
             self._listed_as[alias] = record.posted
@@ -117,8 +123,17 @@ class AliasEndpoint(LaneEndpoint):
         self._past.drop_peer(alias)
         failed = self._drop_record(alias)
         self._delivered(self.me, alias, self._mid, alias)
+        if record.posted:
+            self._report_dropped(alias, record.posted)
         self._packets = [outgoing for outgoing in self._packets if outgoing[0] != alias]
         return failed
+
+    def _report_dropped(self, alias: str, last: int) -> None:
+        """Let everybody know that messages to an alias up to `last` do not come."""
+        self._dropped[alias] = last
+        for peer in self._peers.values():
+            if not peer.provisional:
+                self._report(peer, self.me, alias, last)
 
     def void(self, origin: str, mid: int) -> None:
         """Wait no longer for messages up to `mid` that `origin` sent to an alias.
@@ -130,9 +145,12 @@ class AliasEndpoint(LaneEndpoint):
         self._settle()
 
     def _forget(self, peer: str) -> tuple[int, ...]:
+        record = self._peers.get(peer)
         failed = super()._forget(peer)
         self._held.forget(peer)
         self._void.pop(peer, None)
+        if record is not None and record.alias is not None:
+            self._report_dropped(*record.alias)
         return failed
 
     def _copy_into(self, twin: Self) -> None:
@@ -140,6 +158,7 @@ class AliasEndpoint(LaneEndpoint):
         twin._held = self._held.copy()
         twin._void = self._void.copy()
         twin._listed_as = self._listed_as.copy()
+        twin._dropped = self._dropped.copy()
 
     # -- names of processes that are gone ---------------------------------------
 
