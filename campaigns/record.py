@@ -34,6 +34,7 @@ COMMANDS: dict[str, list[str]] = {
     "check": ["benchmarks/check.py"],
     "metrics": ["benchmarks/metrics.py"],
     "pipeline": ["benchmarks/pipeline.py", "benchmarks/scan.py", "-m campaigns.planted"],
+    "watch": ["-m campaigns.watch --minutes 60"],
     "sweep": ["benchmarks/sweep.py"],
     "verify": ["benchmarks/verify.py"],
     "adaptive": [

@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
+from .lakes import files_of_table
 from .schema import TraceError, because
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def expand(path: str | os.PathLike[str]) -> list[Location]:
     """Return the files that a path names: itself, those in a directory, or those of a pattern.
 
     In a directory, names that begin with a dot or an underscore do not count. The files
-    come in the order of their names.
+    come in the order of their names. Of a Delta table, those of its last version count.
 
     Raises:
         TraceError: There is no such file, or the store fails.
@@ -153,6 +154,9 @@ def expand(path: str | os.PathLike[str]) -> list[Location]:
 
 def _local(path: Path) -> list[Location]:
     if path.is_dir():
+        table = files_of_table(path)
+        if table is not None:
+            return list(table)
         return [f for f in sorted(path.rglob("*")) if f.is_file() and _shown(f.relative_to(path))]
     if path.exists():
         return [path]
@@ -179,6 +183,10 @@ def _remote(place: RemotePath) -> list[Location]:
         return [f for f in _below(base) if fnmatchcase(f.url[len(base) + 1 :], wanted)]
     store, path = _store(place.url)
     kind = store.get_file_info(path).type
+    log = store.get_file_info(f"{path.rstrip('/')}/_delta_log").type
+    if kind == fs.FileType.Directory and log == fs.FileType.Directory:
+        what = "a Delta table in a store: read it with Spark, and use check_dataframe"
+        raise TraceError(place, None, f"{what} (docs/pipeline.md)")
     if kind == fs.FileType.NotFound:
         raise TraceError(place, None, "no such file or directory")
     return list(_below(place.url)) if kind == fs.FileType.Directory else [place]
