@@ -1,6 +1,7 @@
 """Why a message took as long as it did, in sentences.
 
-A trace does not say what a message waited for, but it shows what happened last
+Some traces say what a message waited for, in rows `held_for` and `lane`
+(`causewire.trace`). Others do not, but they show what happened last
 before the wait was over: the row of the same process that the end of the wait
 follows directly. An acknowledgement or a permit that arrives, or a predecessor
 that is delivered, is what the protocol had been waiting for.
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..report.names import shown
+from ..trace import HELD_FOR, LANE
 from .behind import Leg, arrival_before, behind
 from .causality import Causality
 from .faults import WORDS, Span
@@ -97,6 +99,7 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
         sentences.append(
             f"It was held at its sender {source} for {words.between(send, release)}{why}."
         )
+        sentences += _in_lane(run, send, release, target)
         sentences += [text] if cause and (text := _explained(run, axis, cause.legs)) else []
     elif release < 0 and receive < 0 and deliver < 0 and _has(run, RELEASED):
         wait(int(c.source[copy]), send, -1, None, "sender")
@@ -119,14 +122,53 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
         sentences.append(
             f"It was held at its receiver {target} for {words.between(receive, deliver)}{why}."
         )
+        sentences += _listed(run, receive)
         sentences += [text] if cause and (text := _explained(run, axis, cause.legs)) else []
     elif receive >= 0 and deliver < 0:
         wait(int(c.target[copy]), receive, -1, None, "receiver")
         sentences.append(f"It arrived at {target}, and was still held there when the trace ended.")
+        sentences += _listed(run, receive)
     if not waits and deliver >= 0 and (release >= 0 or receive >= 0):
         sentences.append("Nothing held it back.")
     struck = _struck(run, axis, spans, copy, send, deliver, peers)
     return Story(sentences + struck, waits)
+
+
+def _listed(run: RunData, receive: int) -> list[str]:
+    """Return what a message that arrived had to wait for, if the trace says it."""
+    process, place = int(run.rows.process[receive]), int(run.place[receive])
+    last = int(run.bounds[process + 1] - run.bounds[process])
+    own: list[str] = []
+    others: list[str] = []
+    for k in range(place + 1, last):
+        row = run.row_at(process, k)
+        if run.kinds[int(run.rows.kind[row])] != HELD_FOR:
+            break
+        same = run.rows.origin[row] == run.rows.origin[receive]
+        (own if same else others).append(run.message(row))
+    sentences = []
+    if others:
+        listed = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
+        were = "was" if len(others) == 1 else "were"
+        sentences.append(f"It lists {listed}, which {were} not delivered to {run.shown[process]}.")
+    if own:
+        sentences.append(f"{own[0]}, before it on the same channel, was not delivered either.")
+    return sentences
+
+
+def _in_lane(run: RunData, send: int, release: int, target: str) -> list[str]:
+    """Return that a message waited for its destination alone, if the trace says it."""
+    kinds = [k for k, kind in enumerate(run.kinds) if kind == LANE]
+    rows = run.rows
+    inside = slice(send, release)
+    if not np.any(
+        np.isin(rows.kind[inside], kinds)
+        & (rows.origin[inside] == rows.origin[send])
+        & (rows.mid[inside] == rows.mid[send])
+    ):
+        return []
+    why = "it lists more messages than one message carries, or comes behind one that does"
+    return [f"It waited in the lane of {target}, for nobody but {target}: {why}."]
 
 
 def beyond(took: float, least: float) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..trace.schema import DELIVER, RECEIVE, RELEASE, SEND, Event
+from ..trace.schema import DELIVER, HELD_FOR, LANE, RECEIVE, RELEASE, SEND, Event
 
 __all__ = ["Arrow", "Bar", "Fault", "MessageKey", "Picture", "message_of", "natural"]
 
@@ -80,6 +80,10 @@ class Picture:
     arrows: list[Arrow] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    held_for: dict[tuple[str, MessageKey], list[MessageKey]] = field(default_factory=dict)
+    """What messages waited for in the receive buffer of a process, where the trace says it."""
+    lanes: dict[MessageKey, list[str]] = field(default_factory=dict)
+    """The peers for which messages waited in the send buffer, likewise."""
 
     @classmethod
     def of(cls, events: Iterable[Event], processes: Sequence[str] | None = None) -> Picture:
@@ -100,6 +104,7 @@ class Picture:
         picture = cls([rows[i] for i in order], list(processes), faults=_faults(everything))
         picture._find_arrows(shown)
         picture._find_bars()
+        picture._find_reasons()
         return picture
 
     def links(self) -> list[tuple[int, int]]:
@@ -146,6 +151,21 @@ class Picture:
         ]
         found.sort(key=lambda arrow: (arrow.sort, _first(arrow), arrow.target))
         self.arrows = found
+
+    # -- why messages waited ----------------------------------------------------
+
+    def _find_reasons(self) -> None:
+        came: dict[str, MessageKey | None] = {}
+        for row in self.rows:
+            message = message_of(row)
+            if row.kind == RECEIVE:
+                came[row.process] = message
+            elif row.kind == LANE and message is not None:
+                self.lanes.setdefault(message, []).extend(row.peers)
+            elif row.kind == HELD_FOR and message is not None:
+                waits = came.get(row.process)
+                if waits is not None:
+                    self.held_for.setdefault((row.process, waits), []).append(message)
 
     # -- bars ------------------------------------------------------------------
 

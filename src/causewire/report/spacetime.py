@@ -340,11 +340,9 @@ class _Drawing:
                 y -= height / 2
                 where = "job"
             whose = f"{name(bar.message)} " if bar.message else ""
-            self.svg.add(
-                "rect",
-                {"class": bar.sort, "x": begin, "y": y, "width": end - begin, "height": height},
-                title=f"{whose}{where}{words.length(bar, self.picture)}",
-            )
+            waited = words.length(bar, self.picture) + words.reason(bar, self.picture)
+            place = {"x": begin, "y": y, "width": end - begin, "height": height}
+            self.svg.add("rect", {"class": bar.sort, **place}, title=f"{whose}{where}{waited}")
 
     def _pointed_out(self, arrow: Arrow) -> str:
         """`red` or `blue`, for the messages that matter here."""
@@ -452,6 +450,8 @@ class _Drawing:
             text = name(message)
             if emphasis == "red" and row.kind == DELIVER:
                 text += self._verdict(row)
+            elif row.kind == DELIVER:
+                text += words.after(row.process, message, self.picture)
             size = LABEL if emphasis else SMALL
             width = text_width(text, size) * (1.08 if emphasis else 1.0)
             for tier in range(4 if emphasis else 1):

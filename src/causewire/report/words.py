@@ -9,7 +9,7 @@ from .axis import readable
 from .picture import Arrow, Bar, MessageKey, Picture, message_of
 from .violations import Overtaking
 
-__all__ = ["caption", "length", "name", "told", "travelled"]
+__all__ = ["after", "caption", "length", "name", "reason", "told", "travelled"]
 
 
 def name(message: MessageKey) -> str:
@@ -81,3 +81,19 @@ def length(bar: Bar, picture: Picture) -> str:
         return ""
     begin, end = picture.rows[bar.begin].time_ns, picture.rows[bar.end].time_ns
     return "" if begin is None or end is None else f" for {readable(end - begin)}"
+
+
+def reason(bar: Bar, picture: Picture) -> str:
+    """Return what a message waited for, if the trace says it."""
+    if bar.message is None:
+        return ""
+    if bar.sort == "held" and bar.message in picture.lanes:
+        return f", in the lane of {', '.join(picture.lanes[bar.message])}"
+    waits = picture.held_for.get((bar.process, bar.message), []) if bar.sort == "waits" else []
+    return f", held for {', '.join(map(name, waits))}" if waits else ""
+
+
+def after(process: str, message: MessageKey, picture: Picture) -> str:
+    """Return what a delivery had to come after, if the trace says that the message waited."""
+    waits = picture.held_for.get((process, message), [])
+    return f" after {', '.join(map(name, waits))}" if waits else ""

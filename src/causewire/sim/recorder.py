@@ -11,6 +11,9 @@ its departure.
     retransmit   it leaves once more
     receive      it arrives for the first time; peers: from whom
     duplicate    it arrives once more
+    held_for     after `receive`: it has to wait, and this is a message that it waits for;
+                 peers: from whom the message came that waits
+    lane         a message waits at its sender, for a peer alone; peers: this peer
     deliver      the application gets it; peers: from whom
     ack, permit, control                        such a packet leaves
     ack_receive, permit_receive, control_receive  and arrives
@@ -18,6 +21,7 @@ its departure.
     job_start, job_end                          the message's job
     fault_partition, fault_heal, ...            a fault that names this process, or all
 
+`held_for` and `lane` are written for the protocols in `TELLING`.
 An ack names the message that it is about, of the process it goes to; a permit
 one of the process it comes from; other packets name none.
 """
@@ -28,15 +32,19 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..core.endpoint import Packet
-from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event
+from ..trace import DELIVER, HELD_FOR, LANE, RECEIVE, RELEASE, SEND, Event
 from .faults import Fault
-from .process import Process, SimMessage
+from .process import SENT, Process, SimMessage
 from .scheduler import Scheduler
 from .sizes import Shape
 
 __all__ = ["SimulationRecorder", "Sink"]
 
 _new = tuple.__new__
+
+TELLING = frozenset({"adaptive"})
+"""Protocols whose traces say what a message waits for. In the others, the arrival that ends a
+wait shows it: an ack, a permit or a predecessor."""
 
 
 class Sink(Protocol):
@@ -49,12 +57,15 @@ class Sink(Protocol):
 class SimulationRecorder:
     """Writes the rows of one run."""
 
-    __slots__ = ("_run", "_scheduler", "_write")
+    __slots__ = ("_fresh", "_run", "_scheduler", "_telling", "_write")
 
-    def __init__(self, sink: Sink, run: str, scheduler: Scheduler) -> None:
+    def __init__(self, sink: Sink, run: str, scheduler: Scheduler, protocol: str) -> None:
+        self._telling = protocol in TELLING
         self._write: Callable[[Any], None] = sink.write
         self._run = run
         self._scheduler = scheduler
+        self._fresh: list[SimMessage] = []
+        """What was sent since packets were last taken from an endpoint."""
 
     def _row(
         self,
@@ -86,6 +97,17 @@ class SimulationRecorder:
     def send(self, p: Process, message: SimMessage, to: tuple[str, ...]) -> None:
         """Write the row of a causal send."""
         self._row(p, SEND, p.name, message.mid, to, message.size)
+        self._fresh.append(message)
+
+    def packets_left(self, p: Process) -> None:
+        """Write which of the messages that p has just sent wait."""
+        fresh, self._fresh = self._fresh, []
+        for message in fresh:
+            names = (message.to,) if isinstance(message.to, str) else message.to
+            for name in names:
+                copy = message if message.copies is None else message.copies[name]
+                if copy.state == SENT and name != p.name:
+                    self.held(p, message, name)
 
     def departs(
         self, p: Process, q: Process, packet: Packet, shape: Shape, metadata: int, again: bool
@@ -108,6 +130,17 @@ class SimulationRecorder:
         if shape.payload:
             kind = "duplicate" if again else RECEIVE
         self._row(q, kind, origin, mid, (p.name,), payload, shape.metadata(packet))
+
+    def held(self, p: Process, message: SimMessage, destination: str) -> None:
+        """Write what a message that is held at p waits for, if the protocol tells."""
+        if not self._telling:
+            return
+        held = (message.origin.name, message.mid, destination)
+        waits = next((b.waits for b in p.endpoint.blocked() if b[:3] == held), ())
+        if waits and destination != p.name:
+            self._row(p, LANE, p.name, message.mid, (destination,))
+        for wait in waits if destination == p.name else ():
+            self._row(p, HELD_FOR, wait.peer, wait.mid, (message.origin.name,))
 
     def drop(self, p: Process, q: Process, packet: Packet, shape: Shape) -> None:
         """Write the row of a packet that is lost."""

@@ -32,7 +32,7 @@ from .config import SimulationConfig
 from .faults import Fault, Timeline
 from .links import Links
 from .outcome import summarize
-from .process import RELEASED, SENT, Copy, Process, SimMessage
+from .process import RECEIVED, RELEASED, SENT, Copy, Process, SimMessage
 from .recorder import SimulationRecorder, Sink
 from .scheduler import (
     ARRIVAL,
@@ -117,7 +117,9 @@ class Simulation:
         self._random = random = Random(config.seed).random
         self._scheduler = scheduler = Scheduler()
         self._tally = Tally(by_pair=bool(config.faults))
-        self._recorder = SimulationRecorder(trace, run, scheduler) if trace is not None else None
+        self._recorder: SimulationRecorder | None = None
+        if trace is not None:
+            self._recorder = SimulationRecorder(trace, run, scheduler, config.about.name)
         self._payload = config.sizes.payload
         self._period = config.period()
         self._ticks = config.ticks()
@@ -305,6 +307,8 @@ class Simulation:
                 copy.left = left
             if self._dropped:
                 self._record_drops()
+        if self._recorder is not None:
+            self._recorder.packets_left(p)
         if p.waiting > p.max_waiting:
             p.max_waiting = p.waiting
         if self._ticks and not p.ticking:
@@ -350,6 +354,8 @@ class Simulation:
             if not self._config.allow_worse_network:
                 raise
             self._tally.refused += 1
+        if self._recorder is not None and shape.payload and copy.state == RECEIVED and not again:
+            self._recorder.held(q, message, q.name)
         if q.buffer > q.max_buffer:
             q.max_buffer = q.buffer
         self._flush(q)

@@ -10,12 +10,25 @@ nothing.
 """
 
 from .reader import Trace, TraceBatch, open_trace, trace_files, trace_of
-from .schema import DELIVER, NAMES, RECEIVE, RELEASE, SEND, Event, TraceError, arrow_schema
+from .schema import (
+    DELIVER,
+    HELD_FOR,
+    LANE,
+    NAMES,
+    RECEIVE,
+    RELEASE,
+    SEND,
+    Event,
+    TraceError,
+    arrow_schema,
+)
 from .shiviz import ShivizLog, read_shiviz, write_shiviz
 from .writer import TraceWriter, open_writer, write_trace
 
 __all__ = [
     "DELIVER",
+    "HELD_FOR",
+    "LANE",
     "NAMES",
     "RECEIVE",
     "RELEASE",

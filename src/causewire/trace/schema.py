@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "COLUMNS",
     "DELIVER",
+    "HELD_FOR",
+    "LANE",
     "NAMES",
     "RECEIVE",
     "RELEASE",
@@ -52,6 +54,13 @@ RECEIVE = "receive"
 
 DELIVER = "deliver"
 """The application got the message."""
+
+HELD_FOR = "held_for"
+"""After the `receive` of a message that has to wait, at the same process: this row is about a
+message that it waits for; `peers` = the sender of the message that waits."""
+
+LANE = "lane"
+"""The message waits at its sender for one peer alone, which is in `peers`."""
 
 
 class TraceError(CausewireError):
