@@ -26,12 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--failures", action="store_true", help="processes are given up, leave and collide, too"
     )
+    parser.add_argument(
+        "--stranded", action="store_true", help="some never reach each other again, for good"
+    )
     args = parser.parse_args(arguments)
     start = time.perf_counter()
     total = Verdict(args.seed)
     bad = 0
     for seed in range(args.seed, args.seed + args.runs):
-        verdict = play(seed, args.protocol, b"k" * 32 if args.encrypt else None, args.failures)
+        key = b"k" * 32 if args.encrypt else None
+        verdict = play(seed, args.protocol, key, args.failures, args.stranded)
         for name in ("sent", "delivered", "datagrams", "lost", "dropped", "seconds"):
             setattr(total, name, getattr(total, name) + getattr(verdict, name))
         if not verdict.fine:

@@ -11,7 +11,7 @@ from .judge import Verdict
 from .settings import Faults, WireWorkload
 from .wire import Wire
 
-__all__ = ["failing", "play", "seeded"]
+__all__ = ["failing", "play", "seeded", "stranded"]
 
 
 def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
@@ -78,13 +78,45 @@ def failing(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, 
     return faults, workload
 
 
+def stranded(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, WireWorkload]:
+    """Faults after which some processes never reach each other again, though all others do.
+
+    They move, and nobody can look up where they are; what they send to each other fails.
+    """
+    random = Random(f"stranded {seed}")
+    faults = replace(
+        faults,
+        moves=random.choice((2, 3, 5)),
+        resolver=False,
+        partitions=random.choice((1, 2, 3)),
+        lasting=random.choice((3.0, 6.0)),
+        give_up_after=random.choice((1.0, 2.0)),
+        leaves=0,
+        clocks_set_back=0,
+        collisions=0,
+    )
+    workload = replace(
+        workload,
+        processes=random.choice((4, 5, 6)),
+        messages=random.choice((20, 40)),
+        pace=random.choice((0.05, 0.1, 0.2)),
+    )
+    return faults, workload
+
+
 def play(
-    seed: int, protocol: str | Protocol = "csps", key: bytes | None = None, failures: bool = False
+    seed: int,
+    protocol: str | Protocol = "csps",
+    key: bytes | None = None,
+    failures: bool = False,
+    strand: bool = False,
 ) -> Verdict:
     """One run that the seed decides, as far as the protocol can do what it asks for."""
     faults, workload, config = seeded(seed)
     if failures:
         faults, workload = failing(seed, faults, workload)
+    if strand:
+        faults, workload = stranded(seed, faults, workload)
     able = describe(protocol)
     if not able.unicast:
         workload = replace(workload, broadcast=True)

@@ -28,6 +28,9 @@ class Faults:
     partitions: int = 0
     pauses: int = 0
     moves: int = 0
+    resolver: bool = True
+    """Whether processes can look up where one that does not answer is by now. If not, two that
+    moved may never reach each other again."""
     restarts: int = 0
     lasting: float = 0.5
     """How long a partition or a pause lasts, at the most."""

@@ -460,7 +460,7 @@ class Wire:
                 self.at(random.uniform(0, load.span), happening)
         for begin, *who in self._orphans:
             self.at(begin + 0.001, lambda who=who: self.orphan(*who))  # type: ignore[misc]
-        if faults.moves or faults.collisions:
+        if faults.resolver and (faults.moves or faults.collisions):
             self.at(1.0, self._directory)
         self.run(max([load.span, 0.5, *[begin + 0.5 for begin, *_ in self._orphans]]))
         last = self.now + faults.lasting

@@ -1,0 +1,57 @@
+"""Processes that never reach each other again, while everybody else reaches them.
+
+They moved, and nobody can look up where to. What they send to each other fails; what others
+send must not wait for it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from causewire.core.adaptive import Adaptive
+from causewire.testing.wire import Faults, Verdict, Wire, WireWorkload, play
+from causewire.transport import TransportConfig
+
+
+def lost_on_the_way() -> Verdict:
+    """p3 gives up p1, which it never reached; a process that could tell others has died."""
+    return Wire(
+        1630,
+        protocol="adaptive",
+        faults=Faults(
+            loss=0.02,
+            duplicate=0.05,
+            corrupt=0.1,
+            delay=(0.001, 0.001),
+            partitions=2,
+            pauses=2,
+            moves=3,
+            resolver=False,
+            lasting=3.0,
+            dead_links=2,
+            slow_links=1,
+            give_up_after=1.0,
+        ),
+        workload=WireWorkload(processes=4, messages=40, replies=0.7, multicast=0.0, pace=0.05),
+        config=TransportConfig(peer_messages=64, local_datagram=400, keepalive=2.0),
+    ).play()
+
+
+def test_nobody_waits_for_a_message_that_was_given_up() -> None:
+    verdict = lost_on_the_way()
+    assert verdict.fine, verdict.complaints
+
+
+def test_if_only_those_on_the_way_were_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Adaptive, "_report_dropped", lambda *_: None)
+    assert "p1 never gets message 123" in lost_on_the_way().complaints
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["csps", "sps", "adaptive"])
+def test_everything_else_goes_on(protocol: str) -> None:
+    """`python -m causewire.testing.wire --failures --stranded --runs 5000` does it for longer."""
+    for seed in range(4):
+        verdict = play(seed, protocol, failures=True, strand=True)
+        assert verdict.fine, f"seed {seed}: {verdict.complaints[:3]}"
+        assert verdict.delivered
