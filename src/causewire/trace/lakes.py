@@ -21,7 +21,7 @@ def files_of_table(folder: Path) -> list[Path] | None:
     """Return the files that make up the table in a directory; None if it is not a table.
 
     Raises:
-        TraceError: It is a table whose files cannot be told.
+        TraceError: It is a table, and it is not known which of its files count.
     """
     if (folder / "_delta_log").is_dir():
         return _delta(folder)
