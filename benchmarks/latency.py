@@ -12,6 +12,8 @@ its reply. The last column compares the median with that of `zmq.asyncio`.
     csps, sps, adaptive, fifo   nodes; "sealed" with a cluster key, "asyncio" without uvloop
     zmq, zmq.asyncio            DEALER and ROUTER, blocking and on asyncio (compiled C, TCP)
     udp                         a bare datagram protocol on uvloop: no acks, no order
+    nats                        nats-py on uvloop, through a `nats-server`, whose processor time
+                                is not counted; left out where there is no such program
 
 With `CAUSEWIRE_PURE=1` nodes run on the sources of the transport even if a compiled one is
 installed; the first line says which it is.
@@ -23,11 +25,16 @@ import argparse
 import asyncio
 import multiprocessing as mp
 import resource
+import shutil
+import socket
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Coroutine
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from causewire.node import Node, run
@@ -42,8 +49,14 @@ NODES: dict[str, dict[str, Any]] = {
     "csps sealed": {"protocol": "csps", "key": KEY},
     "csps asyncio": {"protocol": "csps"},
 }
-OTHERS = ["zmq", "zmq.asyncio", "udp"]
-NEEDS = {"zmq": "zmq", "zmq.asyncio": "zmq", "udp": "uvloop", "csps sealed": "cryptography"}
+OTHERS = ["zmq", "zmq.asyncio", "udp", "nats"]
+NEEDS = {
+    "zmq": "zmq",
+    "zmq.asyncio": "zmq",
+    "udp": "uvloop",
+    "nats": "nats",
+    "csps sealed": "cryptography",
+}
 
 
 class Talk:
@@ -122,23 +135,23 @@ def zmq_blocking(talk: Talk, name: str) -> None:
     import zmq
 
     context = zmq.Context()
-    socket = context.socket(zmq.DEALER if talk.me else zmq.ROUTER)
+    sock = context.socket(zmq.DEALER if talk.me else zmq.ROUTER)
     if talk.me:
         port = talk.places(None)[0]
-        socket.connect(f"tcp://127.0.0.1:{port}")
+        sock.connect(f"tcp://127.0.0.1:{port}")
         talk.ready()
         for _ in range(talk.count):
             start = time.perf_counter()
-            socket.send(talk.payload)
-            socket.recv()
+            sock.send(talk.payload)
+            sock.recv()
             talk.times.append((time.perf_counter() - start) / 2)
     else:
-        talk.places(socket.bind_to_random_port("tcp://127.0.0.1"))
+        talk.places(sock.bind_to_random_port("tcp://127.0.0.1"))
         talk.ready()
         for _ in range(talk.count * talk.clients):
-            socket.send_multipart(socket.recv_multipart())
+            sock.send_multipart(sock.recv_multipart())
     talk.finish()
-    socket.close()
+    sock.close()
     context.term()
 
 
@@ -147,23 +160,23 @@ def zmq_asyncio(talk: Talk, name: str) -> None:
 
     async def main() -> None:
         context = zmq.asyncio.Context()
-        socket = context.socket(zmq.DEALER if talk.me else zmq.ROUTER)
+        sock = context.socket(zmq.DEALER if talk.me else zmq.ROUTER)
         if talk.me:
             port = talk.places(None)[0]
-            socket.connect(f"tcp://127.0.0.1:{port}")
+            sock.connect(f"tcp://127.0.0.1:{port}")
             talk.ready()
             for _ in range(talk.count):
                 start = time.perf_counter()
-                await socket.send(talk.payload)
-                await socket.recv()
+                await sock.send(talk.payload)
+                await sock.recv()
                 talk.times.append((time.perf_counter() - start) / 2)
         else:
-            talk.places(socket.bind_to_random_port("tcp://127.0.0.1"))
+            talk.places(sock.bind_to_random_port("tcp://127.0.0.1"))
             talk.ready()
             for _ in range(talk.count * talk.clients):
-                await socket.send_multipart(await socket.recv_multipart())
+                await sock.send_multipart(await sock.recv_multipart())
         talk.finish()
-        socket.close()
+        sock.close()
         context.term()
 
     asyncio.run(main())
@@ -222,10 +235,68 @@ def udp(talk: Talk, name: str) -> None:
     uvloop.run(main())
 
 
+def nats_server() -> str | None:
+    """Return the path of the program, or None if there is none."""
+    place = Path(sys.executable).with_name("nats-server")
+    return str(place) if place.exists() else shutil.which("nats-server")
+
+
+def nats_py(talk: Talk, name: str) -> None:
+    import nats
+
+    async def serve(port: int) -> None:
+        connection = await nats.connect(f"nats://127.0.0.1:{port}", max_reconnect_attempts=20)
+        left = talk.count * talk.clients
+        done = asyncio.get_running_loop().create_future()
+
+        async def echo(message: Any) -> None:
+            nonlocal left
+            await message.respond(message.data)
+            left -= 1
+            if not left:
+                done.set_result(None)
+
+        await connection.subscribe("echo", cb=echo)
+        await connection.flush()
+        await asyncio.to_thread(talk.places, port)
+        await asyncio.to_thread(talk.ready)
+        await done
+        await connection.flush()
+        await asyncio.to_thread(talk.finish)
+        await connection.close()
+
+    async def ask() -> None:
+        port = talk.places(None)[0]
+        connection = await nats.connect(f"nats://127.0.0.1:{port}")
+        await asyncio.to_thread(talk.ready)
+        for _ in range(talk.count):
+            start = time.perf_counter()
+            await connection.request("echo", talk.payload, timeout=30)
+            talk.times.append((time.perf_counter() - start) / 2)
+        await asyncio.to_thread(talk.finish)
+        await connection.close()
+
+    if talk.me:
+        run(ask())
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [str(nats_server()), "-a", "127.0.0.1", "-p", str(port)]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(words, stdout=quiet, stderr=quiet) as server:
+        try:
+            time.sleep(1)
+            run(serve(port))
+        finally:
+            server.terminate()
+
+
 WORK: dict[str, Callable[[Talk, str], None]] = {
     "zmq": zmq_blocking,
     "zmq.asyncio": zmq_asyncio,
     "udp": udp,
+    "nats": nats_py,
 }
 
 
@@ -302,6 +373,7 @@ def main() -> None:
         name
         for name in args.only or [*NODES, *OTHERS]
         if name not in NEEDS or find_spec(NEEDS[name]) is not None
+        if name != "nats" or nats_server()
     ]
     for clients in args.clients:
         for size in args.sizes:
