@@ -297,7 +297,7 @@ class World:
         if machine.over is not None:
             self.say(process.key, machine.over)
             self.counts[machine.over] += 1
-            if process.leaving:
+            if machine.over == "left":
                 if machine.peers:
                     self.polite.add(machine.me)
                 process.left = process.term

@@ -1,4 +1,6 @@
-"""Why a member delivers nothing more of a dead one once it has reported how far it has come.
+"""What the removal of a dead member is for, step by step.
+
+Why a member delivers nothing more of a dead one once it has reported how far it has come.
 
 `bob` has one message of `dave` and reports so. The next one, which was under way, arrives after
 that. The coordinator has decided by the report, so nobody else will ever deliver that message.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from causewire.kit.entries import Entries, Frame, Member, Post, Posted, Report, Sponsor, Stranger
 from causewire.kit.machine import Machine
+from causewire.kit.removal import Round
 
 ALICE, BOB, DAVE = (Member(name, 1, 1) for name in ("alice", "bob", "dave"))
 
@@ -18,6 +21,13 @@ class DoesNotFreeze(Machine):
     def _bury(self, member: Member) -> None:
         super()._bury(member)
         del self._limit[member]
+
+
+class RemovesAtOnce(Machine):
+    """The coordinator asks nobody before it removes the dead."""
+
+    def _invite(self, survey: Round) -> None:
+        pass
 
 
 class Table:
@@ -89,3 +99,32 @@ def test_without_that_replicas_differ() -> None:
     table = play(DoesNotFreeze)
     assert table.seen[ALICE] == [b"one"]
     assert table.seen[BOB] == [b"one", b"two"]
+
+
+def last_message_reaches_bob_only(make: type[Machine]) -> Table:
+    table = Table(make)
+    table.machines[DAVE].post(b"one")
+    table.collect()
+    table.under_way[DAVE, ALICE].clear()
+    table.settle()
+    assert table.seen[BOB] == [b"one"]
+    table.machines[DAVE].over = "evicted"
+    table.machines[ALICE].received(Stranger(DAVE))
+    table.settle()
+    for _ in range(3):
+        for member in (ALICE, BOB):
+            table.machines[member].tick()
+            table.settle()
+    return table
+
+
+def test_what_one_survivor_has_all_get() -> None:
+    table = last_message_reaches_bob_only(Machine)
+    assert table.seen[ALICE] == table.seen[BOB] == [b"one"]
+    assert table.machines[BOB].over is None
+
+
+def test_without_asking_the_message_is_lost_and_who_has_it_must_join_again() -> None:
+    table = last_message_reaches_bob_only(RemovesAtOnce)
+    assert table.seen[ALICE] == []
+    assert table.machines[BOB].over == "evicted"

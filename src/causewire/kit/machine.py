@@ -116,6 +116,7 @@ class Machine(Removal):
             self._keep(frame.entries)
         elif isinstance(frame, Have):
             self._claims.setdefault(frame.sender, {}).update(frame.counts)
+            self._compare(frame)
             if self._leaving and frame.counts.get(self.me, 0) >= self._leaving:
                 self._informed.add(frame.sender)
         elif isinstance(frame, Collect):
@@ -179,15 +180,15 @@ class Machine(Removal):
                 if member not in self._informed:
                     self.out.append(((member,), Leaving(self.me, member)))
         self._lose_patience()
-        if self.dead:
+        if self.dead and self.over is None:
             self._remind()
 
     def _lose_patience(self) -> None:
-        """Suspect members that keep others of their process out, and whose `Leave` is overdue.
+        """Suspect members whose process has begun another membership, and whose `Leave` is overdue.
 
         Those who delivered it may have been removed since, or were in another branch.
         """
-        for member in list(self._asked):
+        for member in [*self._asked, *self.view]:
             for other in self._namesakes(member):
                 waited = self._waited[other] = self._waited.get(other, 0) + 1
                 if waited > PATIENCE:
@@ -207,6 +208,8 @@ class Machine(Removal):
         if self._is_gone(member):
             self.out.append(((member,), Refused(member, True)))
             return
+        for other in [one for one in self._asked if one.name == member.name and one < member]:
+            del self._asked[other]
         self._asked[member] = address
         for other in self._namesakes(member):
             if other.incarnation < member.incarnation or other.term > left:

@@ -11,6 +11,7 @@ from .entries import (
     Cut,
     Decided,
     Evicted,
+    Have,
     Member,
     Remove,
     Report,
@@ -169,16 +170,37 @@ class Removal(Replica):
         if sender not in self.view:
             author, number = added
             have[author] = max(number, have.get(author, 0))
-        lost = {
-            member: self.delivered.get(member, 0)
-            for member, count in have.items()
-            if member in self.past and count > self.delivered.get(member, 0)
-        }
+        lost = self._lost(have)
         if sender in self.past:
             self.out.append(((sender,), Evicted(sender, {})))
         elif lost:
             self.out.append(((sender,), Evicted(sender, lost)))
         return sender in self.past or bool(lost)
+
+    def _lost(self, counts: Cut) -> dict[Member, int]:
+        """Return the last numbers of removed members of which somebody has delivered more."""
+        delivered = self.delivered
+        return {
+            member: delivered.get(member, 0)
+            for member, count in counts.items()
+            if member in self.past and count > delivered.get(member, 0)
+        }
+
+    def _compare(self, have: Have) -> None:
+        """Find out by its report whether the sender is in another branch of the group."""
+        sender, counts = have
+        if not self.joined or self._is_gone(sender):
+            return
+        if lost := self._lost(counts):
+            self.out.append(((sender,), Evicted(sender, lost)))
+        elif sender not in self.view:
+            more = {
+                member: self.delivered[member]
+                for member, count in counts.items()
+                if member in self.past and self.delivered.get(member, 0) > count
+            }
+            if more:
+                self.out.append(((sender,), Have(self.me, more)))
 
     def _was_evicted(self, final: Cut) -> None:
         if final:
