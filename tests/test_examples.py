@@ -47,6 +47,16 @@ csps:
 w2 is gone; encode has to be done again
 done: compress, encode, index, render, train, upload
 """,
+    "snapshot": """\
+fifo:
+  west has received money from north that north has not sent
+csps:
+  balances and money under way: 3000
+""",
+    "counter": """\
+Redis pub/sub: {'ann': 30, 'bob': 30, 'cy': 22}
+Causewire:     {'ann': 30, 'bob': 30, 'cy': 30}
+""",
     "service": """\
 ann sees 100
 bob gets ValueError: 1000 is more than 100
@@ -64,6 +74,8 @@ def test_an_example_prints_what_its_page_shows(name: str) -> None:
     done = subprocess.run(
         [sys.executable, str(path)], capture_output=True, text=True, timeout=60, check=False
     )
+    if "no Redis server was found" in done.stderr:
+        pytest.skip("no Redis server was found")
     assert done.stdout == SHOWN[name], done.stderr
     assert len(path.read_text().splitlines()) < 150
     page = (EXAMPLES.parent / "docs" / "examples" / f"{name}.md").read_text()
