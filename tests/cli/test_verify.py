@@ -187,6 +187,15 @@ def test_forgetting_and_freezing(causewire: CommandLine) -> None:
     assert "p1:1 has not been delivered to p3" in done.out
 
 
+@pytest.mark.parametrize("value", ["none", "None", "null"])
+def test_an_option_can_be_none(causewire: CommandLine, value: str) -> None:
+    done = causewire(
+        f"verify --protocol adaptive --option cap={value} --processes 2 --program '0>1,1; 1>0'"
+    )
+    assert "1 of 1 program" in done.out
+    assert "must be an integer" not in done.err
+
+
 def test_options_of_a_protocol(causewire: CommandLine) -> None:
     done = causewire(SMALL, "--protocol mf --option fifo=true --workload '0>1,1; 1>'")
     assert done.status == 1  # footnote 4 of Mattern and Fünfrocken, on channels that reorder

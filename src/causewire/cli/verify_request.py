@@ -372,8 +372,9 @@ def _option(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise CommandError(f"--option takes K=V, not {text!r}")
+    value = {"True": "true", "False": "false", "None": "null", "none": "null"}.get(value, value)
     try:
-        return key, json.loads(value.lower() if value in ("True", "False") else value)
+        return key, json.loads(value)
     except json.JSONDecodeError:
         return key, value
 
