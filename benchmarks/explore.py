@@ -1,7 +1,7 @@
 """The explorer in a browser: time to the first picture, frames a second, memory of the page.
 
     python benchmarks/explore.py
-    python benchmarks/explore.py --events 1000 100000 --shiviz CHECKOUT
+    python benchmarks/explore.py --events 1000 100000 --shiviz out/shiviz
 
 For each size a trace is made and opened in headless Chromium (without a graphics card: everything
 is drawn by the processor). The first picture is counted from the start of the server, so reading
@@ -10,9 +10,9 @@ for some seconds; `script` is the time that the page's own code takes for one of
 processor time of the whole browser, drawing included: 16 ms or less allow 60 frames a second. Times
 depend on the machine and on what else runs on it; processor times do so least.
 
-With a checkout of ShiViz (github.com/DistributedClocks/shiviz) the same events are given to it as a
-log, in the same browser; its time runs from handing over the text to the first picture, for as long
-as `--patience` allows.
+With a checkout of ShiViz (git clone https://github.com/DistributedClocks/shiviz out/shiviz) the
+same events are given to it as a log, in the same browser, up to a million; its time runs from
+handing over the text to the first picture, for as long as `--patience` allows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -32,6 +34,7 @@ from causewire.testing.synthetic import Shape, write
 from causewire.trace import open_trace, write_shiviz
 
 SIZES = (1_000, 100_000, 10_000_000)
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 
 _FLAGS = [
     "--headless",
@@ -143,30 +146,45 @@ def measure(browser: Any, path: Path, seconds: float) -> dict[str, Any]:
     return {"first": first, "checked": checked, "whole": whole, "close": close, "memory": memory}
 
 
-def measure_shiviz(browser: Any, checkout: Path, log: Path, patience: float) -> str:
+def measure_shiviz(checkout: Path, log: Path, patience: float) -> str:
     """Return how long ShiViz takes to show a log, in words."""
-    tab = browser.new_context(viewport={"width": 1440, "height": 900})
-    page = tab.new_page()
+    # In a process of its own: a page that is busy answers nobody, not even a timeout.
+    command = [sys.executable, __file__, "--shiviz", str(checkout), "--log", str(log)]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        try:
+            told, _ = child.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)  # its browser ends with it
+            return f"not done after {patience:.0f} s"
+    return told.strip() or "failed"
+
+
+def show_in_shiviz(browser: Any, checkout: Path, log: Path) -> str:
+    """Show a log in ShiViz, and return how long that took, or what went wrong."""
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.goto((checkout / "index.html").resolve().as_uri())
-    found = []
-    page.on("pageerror", lambda error: found.append(f"failed: {str(error).splitlines()[0]}"))
+    told: list[str] = []
+    page.on("pageerror", lambda error: told.append(f"failed: {str(error).splitlines()[0]}"))
+    page.on("console", lambda message: told.append(message.text))
     text = log.read_text(encoding="utf-8")
-    try:
-        # The page does not answer while it works; a message tells when it is done.
-        with page.expect_console_message(
-            lambda message: message.text.startswith("measured "), timeout=1000 * patience
-        ) as told:
-            page.evaluate(_SHIVIZ, [text, _SHIVIZ_PATTERN, _SHIVIZ_RUNS])
-    except playwright_timeout():
-        return found[0] if found else f"not within {patience:.0f} s"
-    return f"{float(told.value.text.split()[1]) / 1000:.2f} s"
+    page.evaluate(_SHIVIZ, [text, _SHIVIZ_PATTERN, _SHIVIZ_RUNS])
+    while True:
+        page.wait_for_timeout(20)
+        for line in told:
+            if line.startswith("measured "):
+                return f"{float(line.split()[1]) / 1000:.2f} s"
+            if line.startswith("failed"):
+                return line
 
 
-def playwright_timeout() -> type[Exception]:
-    """Return what Playwright raises when something takes too long."""
-    from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
-
-    return PlaywrightTimeoutError
+def _frames(moved: dict[str, Any]) -> str:
+    return f"{moved['frames']:.0f}, {moved['script']:.1f} ms, {moved['cpu']:.1f} ms"
 
 
 def main() -> int:
@@ -174,17 +192,28 @@ def main() -> int:
     parser.add_argument("--events", type=int, nargs="+", default=list(SIZES), metavar="N")
     parser.add_argument("--seconds", type=float, default=3.0, help="of moving; default: 3")
     parser.add_argument("--shiviz", type=Path, metavar="DIR", help="a checkout of ShiViz")
-    parser.add_argument("--patience", type=float, default=120.0, help="with ShiViz, in seconds")
+    parser.add_argument("--log", type=Path, metavar="LOG", help="show only this log, in ShiViz")
+    parser.add_argument("--patience", type=float, default=600.0, help="with ShiViz, in seconds")
     args = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    chromium = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if chromium is None:
         print("no Chromium was found", file=sys.stderr)
         return 2
+    if args.shiviz is not None and not (args.shiviz / "index.html").is_file():
+        print(f"{args.shiviz} has no checkout of ShiViz; see --help", file=sys.stderr)
+        args.shiviz = None
     from playwright.sync_api import sync_playwright
 
+    if args.log is not None and args.shiviz is not None:
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
+            print(show_in_shiviz(browser, args.shiviz, args.log), flush=True)
+            browser.close()
+        return 0
     print(
-        "events       first picture  checked   whole run: frames/s, script, cpu"
-        "   1,000 messages: frames/s, script, cpu    page"
+        "| events | first picture | checked | whole run: frames/s, script, cpu "
+        "| 1,000 messages: frames/s, script, cpu | memory of the page | ShiViz, first picture |\n"
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
@@ -192,21 +221,16 @@ def main() -> int:
             path = Path(folder) / str(events)
             write(path, Shape(100 if events > 1_000_000 else 20, events), 0.0001)
             r = measure(browser, path, args.seconds)
-            whole, close = r["whole"], r["close"]
-            print(
-                f"{events:<12,}{r['first']:>8.2f} s   {r['checked']:>8.2f} s"
-                f"{whole['frames']:>18.0f}, {whole['script']:>5.1f}, {whole['cpu']:>5.1f} ms"
-                f"{close['frames']:>20.0f}, {close['script']:>5.1f}, {close['cpu']:>5.1f} ms"
-                f"{r['memory'] / 1e6:>10.1f} MB",
-                flush=True,
-            )
+            other = "not measured"
             if args.shiviz is not None and events <= 1_000_000:
                 log = Path(folder) / "events.log"
                 write_shiviz(log, open_trace(path).events())
-                # A browser of its own, because one that is stuck cannot be stopped.
-                other = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
-                print(f"  ShiViz: {measure_shiviz(other, args.shiviz, log, args.patience)}")
-                other.close()
+                other = measure_shiviz(args.shiviz, log, args.patience)
+            print(
+                f"| {events:,} | {r['first']:.2f} s | {r['checked']:.2f} s | {_frames(r['whole'])} "
+                f"| {_frames(r['close'])} | {r['memory'] / 1e6:.1f} MB | {other} |",
+                flush=True,
+            )
         browser.close()
     return 0
 

@@ -42,7 +42,7 @@ COMMANDS: dict[str, list[str]] = {
         "benchmarks/adaptive.py freeze",
         "benchmarks/adaptive.py growth",
     ],
-    "explore": ["benchmarks/explore.py"],
+    "explore": ["benchmarks/explore.py --shiviz out/shiviz"],
     "failures": ["-m campaigns.failures.matrix"],
 }
 """The commands of each page, as arguments of `python`."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
+from campaigns.figures import FIGURES
 from campaigns.site import IDEAS, pages
 from causewire import protocols
 
@@ -25,6 +27,18 @@ def test_every_protocol_has_a_page_in_the_navigation() -> None:
     assert set(IDEAS) == known
     listed = re.findall(r"protocols/([a-z-]+)\.md", (ROOT / "mkdocs.yml").read_text("utf-8"))
     assert set(listed) == known
+
+
+def test_every_figure_of_the_documentation_is_made_by_a_program() -> None:
+    shown = set()
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        shown |= set(re.findall(r"!\[[^\]]*\]\([^)]*?([\w-]+\.png)\)", page.read_text("utf-8")))
+    by_tests = {f"explore-{name}.png" for name in ("violation", "frozen", "density", "phone")}
+    by_sweeps = {f"{kept}.png" for each in FIGURES.values() for kept in each.values()}
+    assert shown <= by_tests | by_sweeps | {"report-trace.png"}
+    for name, figures in FIGURES.items():
+        plans = tomllib.loads((ROOT / "experiments" / f"{name}.toml").read_text("utf-8"))["figure"]
+        assert set(figures) <= {plan["name"] for plan in plans}
 
 
 def test_the_first_figure_shows_both_orders() -> None:
