@@ -28,6 +28,14 @@ LIMITS = Limits(large=10_000, wide=8, share=5_000)
 """A run of some ten thousand events is shared out as if it had millions."""
 
 
+SETTINGS = {
+    "spark.executor.cores": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""An executor for each core; queries as small as these are not worth compiling."""
+
+
 class Stages:
     """Counts the tasks that fail in the jobs of a session."""
 
@@ -100,8 +108,7 @@ def where(spark: SparkSession) -> list[str]:
 
 
 def main() -> None:
-    few = {"spark.sql.shuffle.partitions": "2", "spark.executor.cores": "1"}
-    with session(sys.argv[1], config=few) as spark:
+    with session(sys.argv[1], config=SETTINGS) as spark:
         for line in sys.stdin:
             answer: Any
             match json.loads(line):

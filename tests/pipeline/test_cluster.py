@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from .conftest import Cluster
 
 EXPERIMENT = """
-seeds = 2
+seeds = 4
 [settings]
-messages = 2500
+messages = 3000
 [vary]
 protocol = ["csps", "mf", "rst"]
 processes = [5, 10]
@@ -125,9 +125,9 @@ def expected_rows(alone: Program, experiment: Path) -> list[dict[str, Any]]:
     """On one core of this machine."""
     out = experiment.with_name("on 1")
     told = alone.does("sweep", str(experiment), str(out))
-    assert (told["simulated"], told["slots"]) == (12, 1)
+    assert (told["simulated"], told["slots"]) == (24, 1)
     found = rows(out)
-    assert len(found) == 12
+    assert len(found) == 24
     assert all(row["status"] == "done" for row in found)
     return found
 
@@ -147,7 +147,7 @@ def test_a_sweep_on_one_core_and_a_cluster(
     many.does("await executors", 2)
     out = experiment.with_name("on 2")
     told = many.does("sweep", str(experiment), str(out))
-    assert (told["simulated"], told["slots"]) == (12, 2)
+    assert (told["simulated"], told["slots"]) == (24, 2)
     assert rows(out) == expected_rows
 
 
@@ -159,7 +159,7 @@ def test_a_sweep_that_loses_an_executor(
     many.ask("sweep", str(experiment), str(out))
     many.reaches(lambda: ended(out) >= 2)
     cluster.kill_executor()
-    assert ended(out) < 12, "it was over before anything could happen to it"
+    assert ended(out) < 24, "it was over before anything could happen to it"
     assert many.answer()["failed"] == 0
     assert rows(out) == expected_rows
 
@@ -231,10 +231,10 @@ def test_a_sweep_that_is_killed_goes_on(
     alone.reaches(lambda: ended(out) >= 2)
     alone.kill()
     done = ended(out)
-    assert done < 12, "it was over before anything could happen to it"
+    assert done < 24, "it was over before anything could happen to it"
     assert not (out / "_SUCCESS").exists()
     assert not (out / "runs").exists()
     told = many.does("sweep", str(experiment), str(out))
     assert told["kept"] >= done
-    assert told["simulated"] == 12 - told["kept"]
+    assert told["simulated"] == 24 - told["kept"]
     assert rows(out) == expected_rows
