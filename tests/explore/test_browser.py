@@ -330,6 +330,15 @@ def test_acks_and_permits_can_be_drawn(browser: Any) -> None:
         page.until("!app.main.windows.data.packet_sort")
 
 
+def test_what_processes_waited_for_is_a_timeline(browser: Any) -> None:
+    events = simulated("csps", 120)
+    with serving(trace_of(events, "run")) as server, opened(browser, server) as page:
+        page.page.click("#tab-waiting")
+        page.until("app.waiting.data")
+        assert "permit" in page.text("#panel-waiting")
+        assert page.page.locator("#panel-waiting canvas").count() >= 1
+
+
 def test_a_message_is_found_by_name(page: OpenPage) -> None:
     page.page.fill("#find-text", "p3:7")
     page.page.keyboard.press("Enter")
