@@ -7,8 +7,8 @@ that asked. A request ends in one of these ways, and always in one:
 - the process that was asked is known to be gone: `PeerLost`. Peer events come in the same
   sequence as messages, after the last message of that incarnation, so an answer that was sent
   before the process left is never lost to this rule;
-- the caller stops waiting, by a timeout or by cancellation. The other side learns that, and
-  cancels the handler.
+- the caller stops waiting, by a timeout or by cancellation. A request that has not left is
+  cancelled. Otherwise the other side learns that nobody waits, and cancels the handler.
 
 A process runs a limited number of handlers at a time. Further requests wait, and start in the
 order in which they were delivered, which is causal; when too many wait, they are answered by
@@ -24,7 +24,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from ..node import Node, NodeError, PeerGone, Superseded
+from ..node import Node, NodeError, PeerGone, Receipt, Superseded
 from ..transport import PeerName, Session
 from .codecs import Codec
 from .errors import KitError, PeerLost, RequestFailed
@@ -122,18 +122,17 @@ class Requests:
         frame = MARK + bytes((Kind.REQUEST,)) + body + self._codec.encode(payload)
         pending = _Pending(peer, asyncio.get_running_loop().create_future())
         self._pending[number] = pending
-        sent = False
+        receipt: Receipt | None = None
         try:
             async with asyncio.timeout(timeout):
                 try:
                     receipt = await self._node.send(peer, frame)
                 except PeerGone as gone:
                     raise PeerLost(peer, "PeerGone", str(gone)) from None
-                sent = True
                 pending.sessions = receipt.sessions
                 return await pending.future
         except (TimeoutError, asyncio.CancelledError):
-            if sent:
+            if receipt is not None and not receipt.cancel():
                 self._send(peer, Kind.CANCEL, put_number(number))
             raise
         finally:
