@@ -34,7 +34,7 @@ from causewire.node.base import GIVE_UP_AFTER
 from causewire.testing.virtual import VirtualLoop, run
 from causewire.trace import open_trace
 
-from .test_node import node, watch
+from .test_node import dave, node, watch
 
 
 def isolate(loop: VirtualLoop, *ports: int) -> None:
@@ -54,15 +54,18 @@ def test_a_dead_peer_is_given_up_by_default() -> None:
     async def main(loop: VirtualLoop) -> None:
         async with node(loop, "alice") as alice, node(loop, "bob") as bob:
             carol = await node(loop, "carol").start()
+            other = await dave(loop).start()
             await (await alice.send("carol", b"x")).delivered()
+            await (await other.send("bob", b"hello")).delivered()
+            await bob.receive()
             seen = watch(bob)
             isolate(loop, 3)
             start = loop.now
             receipt = await alice.send("carol", b"lost")
             await alice.send("bob", b"flagged")
             await bob.receive()
-            await bob.send("alice", b"held back")
-            assert (await alice.receive(60)).payload == b"held back"
+            await bob.send("dave", b"held back")
+            assert (await other.receive(60)).payload == b"held back"
             assert GIVE_UP_AFTER <= loop.now - start < GIVE_UP_AFTER + 1
             with pytest.raises(DeliveryFailed, match="carol"):
                 await receipt.delivered()
@@ -70,6 +73,7 @@ def test_a_dead_peer_is_given_up_by_default() -> None:
                 await alice.send("carol", b"x")
             assert PeerForgotten("carol", 0) in seen
             await carol.close(0)
+            await other.close(0)
 
     run(main)
 

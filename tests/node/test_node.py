@@ -37,6 +37,13 @@ def node(loop: VirtualLoop, name: str, incarnation: int = 0, **settings: Any) ->
     return Node(name, sock=sock, incarnation=1000 * PORTS[name] + incarnation, **settings)
 
 
+def dave(loop: VirtualLoop) -> Node:
+    """A node that nobody expects, and that gets to know the others by itself."""
+    peers = {name: f"127.0.0.1:{port}" for name, port in PORTS.items()}
+    sock: Any = loop.network.socket(4)
+    return Node("dave", sock=sock, incarnation=4000, peers=peers)
+
+
 def watch(source: Node) -> list[Event]:
     """A list of the node's events, that grows until it closes."""
     seen: list[Event] = []
@@ -208,25 +215,26 @@ def test_blocked_names_the_culprit_also_where_nobody_talks_to_him() -> None:
         a = await node(loop, "alice").start()
         b = await node(loop, "bob").start()
         c = await node(loop, "carol").start()
+        d = await dave(loop).start()
         await asyncio.sleep(1)
         del loop.network.sockets["127.0.0.1", 3]  # carol stands still
         await a.send("carol", b"x")
         await a.send("bob", b"y")
         await b.receive()
-        await b.send("alice", b"held back at bob")
+        await b.send("dave", b"held back at bob")
         seen = watch(b)
         await asyncio.sleep(12)
         blocked = [event for event in seen if isinstance(event, MessageBlocked)]
         (reason,) = b.blocked()
-        assert (reason.where, reason.peer, reason.messages) == ("held", "alice", 1)
+        assert (reason.where, reason.peer, reason.messages) == ("held", "dave", 1)
         assert str(reason) == (
-            "1 message to alice held here, waiting for the permit of alice "
+            "1 message to dave held here, waiting for the permit of alice "
             "for its message 2, which waits for carol"
         )
         assert "nothing has come from carol for" in str(a.blocked()[0])
         assert len(blocked) == 1
         assert 5 <= blocked[0].reason.seconds < 8
-        for each in (a, b, c):
+        for each in (a, b, c, d):
             await each.close(0)
 
     run(main)
