@@ -5,11 +5,10 @@ Almeida's Algorithm 1 (unicast) and Algorithm 3 (multicast) in one endpoint. The
 before it, sent by any process that sent messages to it, have been delivered*. On top of
 what `hybrid` describes, this means:
 
-    release     Messages leave in the order in which they were causal-sent. One to
-                j leaves when no permit is missing, from others than j, that was
-                missing when it was causal-sent (line 31; see below for j). Permits
-                for later deliveries do not matter, so nothing starves, in contrast
-                to Cykas.
+    release     Messages leave in the order in which they were causal-sent. One
+                leaves when no permit is missing that was missing when it was
+                causal-sent (line 31). Permits for later deliveries do not matter,
+                so nothing starves, in contrast to Cykas.
     flag        A message is flagged if it leaves while an earlier one is not
                 acknowledged (line 34), or goes to several processes (Algorithm 3,
                 line 13), because each of them then learns about copies that the
@@ -22,12 +21,13 @@ what `hybrid` describes, this means:
                 (ERRATA 3.8): if one ack is missing, its sender gets its permit; if
                 none is missing, all others get theirs.
 
-**A message to j does not wait for permits from j**, if it is the next to leave. Algorithm 1
-lets it wait; Algorithm 2 shows that it need not (Definition 4.1): what j has not been told
-to be delivered yet are messages of j itself, and FIFO keeps them before whatever j sends
-once it has delivered this one. `csps` flags all that `sps` flags, and permits nothing
-earlier, so the proof of `sps` covers it. A client that talks to one server therefore never
-waits, and need not be permitted in a hurry. What `sps` pays for this rule (ERRATA 2.11),
+**The option `replies_early`**: a message to j does not wait for permits from j, if it is the
+next to leave. Algorithm 1 lets it wait, and so does this class by default; Algorithm 2 shows
+that it need not (Definition 4.1): what j has not been told to be delivered yet are messages
+of j itself, and FIFO keeps them before whatever j sends once it has delivered this one.
+`csps` flags all that `sps` flags, and permits nothing earlier, so the proof of `sps` covers
+it. A client that talks to one server then never waits, and need not be permitted in a hurry;
+nodes therefore choose it. What `sps` pays for this rule (ERRATA 2.11),
 `csps` does not: a message never overtakes one that is held, so all that is before a message
 in flight is in flight as well, and permits depend on acks alone, not on other permits.
 
@@ -102,17 +102,28 @@ class BufferedRun:
 
 
 class Csps(HybridEndpoint[HybridPeer]):
-    """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3)."""
+    """Basic hybrid buffering, unicast and multicast (Algorithms 1 and 3).
+
+    Args:
+        me: The name of this process.
+        group: Ignored; the membership is open.
+        replies_early: A message to a process does not wait for permits of that process.
+    """
 
     many: ClassVar[int] = 32
     """Unicasts that left together become one departure if there are at least this many.
 
     A matter of speed alone; the model checker lowers it to reach departures."""
 
-    __slots__ = ("_entered", "_lacking", "_oldest", "_per", "_tail", "_unacked")
+    __slots__ = (
+        *("_entered", "_lacking", "_oldest", "_per", "_replies_early", "_tail", "_unacked"),
+    )
 
-    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, me: str, group: Iterable[str] | None = None, *, replies_early: bool = False
+    ) -> None:
         super().__init__(me)
+        self._replies_early = replies_early
         self._unacked: deque[HybridPeer | Departure] = deque()
         self._entered = 0
         """How many elements of `_out` have entered u already."""
@@ -166,7 +177,7 @@ class Csps(HybridEndpoint[HybridPeer]):
             self._tail = self._out
         elif self._held and self._held[-1].per == per and not self._held[-1].multicast:
             self._tail = self._held[-1].peers
-        elif not self._held and self._waits_only_for() is peer:
+        elif self._replies_early and not self._held and self._waits_only_for() is peer:
             self._tail = self._out
             if len(self._peers) > 1:  # the next message may be to another
                 self._per = -1
@@ -195,10 +206,11 @@ class Csps(HybridEndpoint[HybridPeer]):
         while buffer and buffer[0].per <= self._missing.first:
             self._release(buffer[0])
             buffer.popleft()
-        while buffer and buffer[0].per <= self._second() and self._release_to_oldest(buffer[0]):
-            buffer.popleft()
+        if self._replies_early:
+            while buffer and buffer[0].per <= self._second() and self._release_early(buffer[0]):
+                buffer.popleft()
 
-    def _release_to_oldest(self, held: BufferedRun) -> bool:
+    def _release_early(self, held: BufferedRun) -> bool:
         """Release messages of the first run to the process whose permits alone it lacks.
 
         They leave in order, so this ends at a message to another process. Returns whether
@@ -440,6 +452,7 @@ class Csps(HybridEndpoint[HybridPeer]):
         def ends(mine: dict[HybridPeer, int]) -> dict[HybridPeer, int]:
             return {peers[peer.name]: mid for peer, mid in mine.items()}
 
+        twin._replies_early = self._replies_early
         twin._tail, twin._per = twin._out, -1
         twin._entered = self._entered
         twin._oldest = self._oldest

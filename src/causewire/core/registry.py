@@ -80,6 +80,9 @@ class Protocol:
     """Properties that change when an option is set: (option, ((property, value), ...))."""
     chosen: tuple[tuple[str, Any], ...] = ()
     """Values of options, in the order of their names (`with_options`)."""
+    node_options: tuple[tuple[str, Any], ...] = ()
+    """Options that a node chooses unless it is told otherwise. Without them, the endpoint is
+    what its paper describes; with them, it sends the same packets, and some of them earlier."""
 
     def with_options(self, **options: Any) -> Self:
         """Return this protocol with options chosen, and with the properties it then has.
@@ -103,6 +106,14 @@ class Protocol:
         }
         chosen = tuple(sorted((dict(self.chosen) | options).items()))
         return replace(self, chosen=chosen, **changed)
+
+    def in_node(self, **options: Any) -> Self:
+        """Return this protocol as nodes run it, with these options.
+
+        Raises:
+            LocalProtocolError: The protocol has no such option.
+        """
+        return self.with_options(**(dict(self.node_options) | dict(self.chosen) | options))
 
 
 _CYKAS: dict[str, Any] = {
@@ -169,6 +180,8 @@ TABLE: tuple[Protocol, ...] = (
         noncausal_latency="sender, O(r) of those heard from",
         in_transit="unlimited",
         control_messages=("ack", "permit"),
+        options=("replies_early",),
+        node_options=(("replies_early", True),),
     ),
     Protocol(
         name="sps",

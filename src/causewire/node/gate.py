@@ -59,7 +59,7 @@ class Gate:
         options: dict[str, Any],
     ) -> None:
         check_name(name)
-        self._about = describe(protocol).with_options(**options)
+        self._about = describe(protocol).in_node(**options)
         Memory(name, self._about)  # which refuses a protocol that cannot be stored
         self.store = place if isinstance(place, Store) else SqliteStore(place)
         chosen = "".join([f" {option}={value!r}" for option, value in self._about.chosen])

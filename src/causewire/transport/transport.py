@@ -123,7 +123,7 @@ class Transport(Generic[A]):
         connection: int = 0,
         report: Report | None = None,
     ) -> None:
-        about = describe(protocol).with_options(**(protocol_options or {}))
+        about = describe(protocol).in_node(**(protocol_options or {}))
         self.me = Identity(name, incarnation, about.name, life, connection, report is not None)
         self.config = config or TransportConfig()
         self.stats = Stats()

@@ -139,7 +139,7 @@ TABLE = (
         CspsPermitsIgnored,
         "",
         "sends at once, whatever it has learned",
-        "0>2,1; 1>2; 2>",
+        "0>1,1; 1>0",
     ),
     Mutant(
         "csps-ids-from-zero",
@@ -221,5 +221,6 @@ TABLE = (
         "",
         "a message to the process whose permit is the oldest missing waits for no other",
         "0>2,1; 1>0; 2>0,1",
+        options={"replies_early": True},
     ),
 )
