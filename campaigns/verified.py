@@ -64,6 +64,19 @@ RUNS: list[tuple[tuple[str, ...], str]] = [
     (("cykas",), "--starvation --window 2"),
 ]
 
+EARLY = "--option replies_early=true"
+RUNS += [
+    (("csps",), f"{EARLY} --messages 5,0,1"),
+    (("csps",), f"{EARLY} --messages 2,1,1 --loss 1 --duplication 1"),
+    (("csps",), f"{EARLY} --messages 2,1,0 --loss 2 --duplication 2"),
+    (("csps",), f"{EARLY} --kind multicast --messages 1"),
+    (("csps",), f"{EARLY} --kind multicast --messages 2,1,0"),
+    (("csps",), f"{EARLY} {PROGRAMS}"),
+    (("csps", "csps-departures"), f"{EARLY} --driver runs --messages 2"),
+    (("csps", "csps-departures"), f"{EARLY} --driver runs --kind multicast --messages 2,1,0"),
+    (("csps",), f"{EARLY} --forgets 2 --messages 2,1,0 --split"),
+]
+
 for cap in ("0", "1", "2", "null"):
     option = f"--option cap={cap}"
     RUNS += [

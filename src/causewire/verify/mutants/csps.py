@@ -139,7 +139,7 @@ TABLE = (
         CspsPermitsIgnored,
         "",
         "sends at once, whatever it has learned",
-        "0>1,1; 1>0",
+        "0>2,1; 1>2; 2>",
     ),
     Mutant(
         "csps-ids-from-zero",
@@ -164,7 +164,7 @@ TABLE = (
         CspsEarlyPermitsDropped,
         "1.5",
         "a permit that overtakes its message is forgotten",
-        "0>2,1; 1>2; 2>",
+        "0>1,1; 1>0",
     ),
     Mutant(
         "csps-upcall-first",
