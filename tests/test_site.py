@@ -35,7 +35,7 @@ def test_every_figure_of_the_documentation_is_made_by_a_program() -> None:
         shown |= set(re.findall(r"!\[[^\]]*\]\([^)]*?([\w-]+\.png)\)", page.read_text("utf-8")))
     by_tests = {f"explore-{name}.png" for name in ("violation", "frozen", "density", "phone")}
     by_sweeps = {f"{kept}.png" for each in FIGURES.values() for kept in each.values()}
-    assert shown <= by_tests | by_sweeps | {"report-trace.png"}
+    assert shown <= by_tests | by_sweeps | {"report-trace.png", "study.png"}
     for name, figures in FIGURES.items():
         plans = tomllib.loads((ROOT / "experiments" / f"{name}.toml").read_text("utf-8"))["figure"]
         assert set(figures) <= {plan["name"] for plan in plans}

@@ -81,7 +81,7 @@ class Protocol:
     chosen: tuple[tuple[str, Any], ...] = ()
     """Values of options, in the order of their names (`with_options`)."""
     node_options: tuple[tuple[str, Any], ...] = ()
-    """Options that a node chooses unless it is told otherwise. Without them, the endpoint is
+    """Options that a node chooses unless others are given. Without them, the endpoint is
     what its paper describes; with them, it sends the same packets, and some of them earlier."""
 
     def with_options(self, **options: Any) -> Self:
