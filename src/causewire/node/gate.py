@@ -59,10 +59,11 @@ class Gate:
         options: dict[str, Any],
     ) -> None:
         check_name(name)
-        self._about = describe(protocol).in_node(**options)
+        given = describe(protocol).with_options(**options)
+        self._about = given.in_node()
         Memory(name, self._about)  # which refuses a protocol that cannot be stored
         self.store = place if isinstance(place, Store) else SqliteStore(place)
-        chosen = "".join([f" {option}={value!r}" for option, value in self._about.chosen])
+        chosen = "".join([f" {option}={value!r}" for option, value in given.chosen])
         contents = self.store.open(name, self._about.name + chosen)
         try:
             self.memory = Memory(name, self._about, contents.snapshot, contents.batches)
