@@ -78,19 +78,23 @@ def test_both_sides_of_a_refusal_are_told() -> None:
 # -- giving up ---------------------------------------------------------------------
 
 
-def test_one_dead_process_does_not_stop_an_answer_to_its_sender() -> None:
-    three = Three()
+@pytest.mark.parametrize("early", [False, True])
+def test_one_dead_process_stops_the_others_until_it_is_forgotten(early: bool) -> None:
+    """Unless csps may reply early: then an answer does not wait for permits of its receiver."""
+    three = Three(protocol_options={"replies_early": early})
     ann, bob = three["ann"], three["bob"]
     three.isolate("carol")
     receipt = ann.send("carol", b"lost")
     ann.send("bob", b"flagged")
     three.run(1.0)
     assert payloads(bob) == [b"flagged"]
-    bob.send("ann", b"answer")  # which does not wait for permits of ann
+    bob.send("ann", b"answer")
     three.run(5.0)
-    assert payloads(ann) == [b"answer"]
+    first = payloads(ann)
+    assert first == ([b"answer"] if early else [])
     ann.forget("carol", three.now)
     three.run(0.1)
+    assert first + payloads(ann) == [b"answer"]
     assert receipt is not None
     assert receipt.failed == ("carol",)
     assert PeerForgotten("carol", 1) in events(ann)
