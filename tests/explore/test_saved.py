@@ -17,6 +17,7 @@ from causewire.explore import Api, Dataset
 from causewire.explore.saved import SaveError, bundled, saved
 from causewire.trace import trace_of, write_shiviz, write_trace
 
+from ..trace.shop import otlp, overtaken
 from .stories import STORY, simulated
 
 
@@ -57,6 +58,13 @@ def test_the_command_saves_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["explore", str(trace), "--save", str(page), "--replay", "csps"]) == 0
     assert "open it in a browser" in capsys.readouterr().out
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_spans_of_other_systems_open_too(tmp_path: Path) -> None:
+    spans, page = tmp_path / "spans.json", tmp_path / "run.html"
+    spans.write_bytes(otlp(overtaken()))
+    assert main(["explore", str(spans), "--save", str(page)]) == 0
+    assert "orders" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,11 @@ def test_the_report_of_a_check(
         counts = {row["what"]: int(row["number"]) for row in read_csv(out / "counts.csv")}
         assert counts["violations"] == found.violations
         assert counts["events"] == found.events
+        (measured,) = read_csv(out / "times.csv")
+        for name in ("max_in_transit", "max_send_buffer", "max_receive_buffer"):
+            assert re.search(rf"<td[^>]*>{int(measured[name]):,}</td>", page), "criteria"
+        assert float(measured["noncausal_mean_ns"]) < 0 if status else True
+        assert ("A negative non-causal latency means" in page) is bool(status)
         if status:
             assert f"{found.violations} violations in" in said
             assert len(read_csv(out / "violations.csv")) == 7
