@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -137,12 +138,14 @@ def test_output_fits_eighty_columns(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = tmp_path / "run.jsonl"
-    with open_writer(path) as writer:
+    monkeypatch.chdir(tmp_path)
+    with open_writer("run.jsonl") as writer:
         settings = {"protocol": "fifo", "processes": 5, "messages": 200, "seed": 7}
         simulate(Config.from_dict({**settings, "workload": "relay"}), writer)
     monkeypatch.setenv("COLUMNS", "80")
-    cli.main(command.replace("{}", str(path)).split())
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    cli.main(command.replace("{}", "run.jsonl").split())
     out, _ = capsys.readouterr()
     assert out
     assert [line for line in out.splitlines() if len(line) > 80] == []

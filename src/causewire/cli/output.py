@@ -28,8 +28,8 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def say(text: str) -> None:
-    """Print text; on a terminal, or if COLUMNS is set, long lines are wrapped between words."""
-    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+    """Print text; on a terminal, long lines are wrapped between words."""
+    if sys.stdout.isatty():
         text = fitted(text, shutil.get_terminal_size().columns)
     print(text)
 

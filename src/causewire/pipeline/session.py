@@ -38,6 +38,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -133,6 +134,8 @@ def _interruptible() -> Iterator[Callable[[], None]]:
 
     PySpark's own handler calls Java from within a call to Java, and Py4J prints the
     failure. The block calls what it is given when PySpark has installed that handler.
+    An interrupt ends Java as well, which may be noticed first, or instead: whatever fails
+    after an interrupt fails because of it.
     """
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
     root.addFilter(_not_of_py4j)
@@ -140,14 +143,26 @@ def _interruptible() -> Iterator[Callable[[], None]]:
     py4j.setLevel(logging.CRITICAL)
     main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)
+    interrupts: list[int] = []
+
+    def noted(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
 
     def restore() -> None:
         if main:
-            signal.signal(signal.SIGINT, before)
+            usual = before is signal.default_int_handler
+            signal.signal(signal.SIGINT, noted if usual else before)
 
     try:
         yield restore
+    except Exception:
+        if interrupts:
+            raise KeyboardInterrupt from None
+        raise
     finally:
+        if main:
+            signal.signal(signal.SIGINT, before)
         root.removeFilter(_not_of_py4j)
         py4j.setLevel(level)
 
