@@ -15,6 +15,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from causewire.cli import COMMANDS, main
 
@@ -93,11 +94,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def all_arguments() -> str:
     """Return a section with the help text of every command."""
-    os.environ["COLUMNS"] = "110"
     parts = ["\n\n## All arguments\n"]
     for command in COMMANDS:
         text = io.StringIO()
-        with redirect_stdout(text), suppress(SystemExit):
+        with patch.dict(os.environ, COLUMNS="110"), redirect_stdout(text), suppress(SystemExit):
             main([command, "--help"])
         parts.append(f"### `causewire {command}`\n\n```text\n{text.getvalue().rstrip()}\n```\n")
     return "\n".join(parts)
