@@ -24,7 +24,7 @@ class Target:
     def __init__(
         self, protocol: str = "csps", key: bytes | None = None, config: TransportConfig = CONFIG
     ) -> None:
-        self.pair = Pair(config=config, protocol=protocol, peers=("ann", "bob"), key=key).meet()
+        self.pair = Pair(config=config, protocol=protocol, key=key).meet()
         self.bob = self.pair.bob
         self.number = self.pair.session.recovery.next_number
         for k in range(3):

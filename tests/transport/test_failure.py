@@ -29,7 +29,7 @@ from .three import PLACES, Three, transport
 
 def test_a_refused_peer_does_not_keep_the_timer_busy() -> None:
     """Under `ks`, a member that restarts is refused; the others must not hang."""
-    pair = Pair(protocol="ks", peers=("ann", "bob")).meet()
+    pair = Pair(protocol="ks").meet()
     pair.bob = pair.start("bob", 2 << 20)
     pair.bob.add_peer("ann", A, pair.now)
     pair.bob.timer_fired(pair.now)
@@ -195,7 +195,7 @@ def test_the_forgotten_gives_nobody_up() -> None:
 @pytest.mark.parametrize("protocol", ["csps", "ks"])
 def test_the_news_that_a_peer_left_may_be_faster_than_its_goodbye(protocol: str) -> None:
     """carol leaves; bob hears it from ann first. Nobody is superseded, and nobody refused."""
-    three = Three(protocol=protocol, peers=list(PLACES))
+    three = Three(protocol=protocol)
     three.cut = {("carol", "bob"), ("bob", "carol")}
     three["carol"].close()
     three.run(0.2)

@@ -35,7 +35,7 @@ def broadcasts(protocol: str) -> bool:
 
 
 def three(protocol: str, **settings: Any) -> Three:
-    return Three(protocol=protocol, peers=("ann", "bob", "carol"), **settings)
+    return Three(protocol=protocol, **settings)
 
 
 def say(group: Three, source: str, text: bytes, *to: str) -> None:

@@ -147,7 +147,6 @@ class BaseNode(Generic[R]):
         self._arguments: dict[str, Any] = {
             "protocol": protocol,
             "protocol_options": protocol_options,
-            "peers": self._places,
             "key": key,
             "entropy": secrets.token_bytes,
             "identity": identity,

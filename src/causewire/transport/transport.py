@@ -35,7 +35,7 @@ to the protocol, and so acknowledged, when the application's queue has room.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic
 
 from ..core.endpoint import Delivery, RemoteProtocolError
@@ -81,7 +81,6 @@ class Transport(Generic[A]):
             tests that have to repeat.
         protocol: The name of a protocol, or a `Protocol`.
         protocol_options: Options of the protocol.
-        peers: The other members, for a protocol with a fixed group.
         key: The cluster key, or several of which the first one seals and all open;
             without one datagrams are not encrypted.
         identity: The private key of this process, if members have key pairs.
@@ -108,7 +107,6 @@ class Transport(Generic[A]):
         entropy: Callable[[int], bytes],
         protocol: str | Protocol = "csps",
         protocol_options: Mapping[str, Any] | None = None,
-        peers: Iterable[str] = (),
         key: bytes | Sequence[bytes] | None = None,
         identity: bytes | None = None,
         identities: Mapping[str, bytes] | None = None,

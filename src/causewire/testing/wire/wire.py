@@ -102,7 +102,7 @@ class Wire:
         for fault in coming:
             self._scheduler.at(fault.at, FAULT, fault)
         for index, name in enumerate(names):
-            self.hosts[name] = self._start(name, index, names, next(self._ports))
+            self.hosts[name] = self._start(name, index, next(self._ports))
         for host in self.hosts.values():
             self._introduce(host)
 
@@ -136,9 +136,7 @@ class Wire:
 
     # -- hosts ----------------------------------------------------------------
 
-    def _start(
-        self, name: str, index: int, names: Sequence[str], port: int, incarnation: int = 0
-    ) -> Host:
+    def _start(self, name: str, index: int, port: int, incarnation: int = 0) -> Host:
         life = next(self._lives)
         transport: Transport[Accepted] = Transport(
             name,
@@ -146,7 +144,6 @@ class Wire:
             give_up_after=self.faults.give_up_after,
             entropy=Random(life).randbytes,
             protocol=self.protocol,
-            peers=names,
             key=self.key,
             config=self.config,
         )
@@ -254,7 +251,7 @@ class Wire:
         return self._replace(host, host.address[1], incarnation)
 
     def _replace(self, host: Host, port: int, incarnation: int) -> Host:
-        new = self._start(host.name, host.index, list(self.hosts), port, incarnation)
+        new = self._start(host.name, host.index, port, incarnation)
         new.to_send = host.to_send
         self.hosts[host.name] = new
         self._introduce(new)
