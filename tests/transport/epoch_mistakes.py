@@ -7,15 +7,12 @@ prints in how many runs each of them is found.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
-from causewire.testing.wire import play
 from causewire.transport.epochs import Epochs
 from causewire.transport.link import Link
+
+from .mistakes import Mistake, print_counts
 
 
 def _at_once(self: Epochs, *, drained: bool) -> bool:
@@ -44,38 +41,14 @@ def _never(self: Link) -> None:
     """Keep what is held back."""
 
 
-MISTAKES: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
-    "entering without the others": ("ks", Epochs, "all_told", _at_once),
-    "entering before all is delivered": ("rst", Link, "_is_drained", _undrained),
-    "nobody is pulled along": ("bss", Epochs, "pulls", _nobody_pulled),
-    "held back, in order of arrival": ("ks", Link, "_release", _as_it_comes),
-    "held back for ever": ("ks", Link, "_release", _never),
+MISTAKES = {
+    "entering without the others": Mistake(Epochs, "all_told", _at_once, "ks"),
+    "entering before all is delivered": Mistake(Link, "_is_drained", _undrained, "rst"),
+    "nobody is pulled along": Mistake(Epochs, "pulls", _nobody_pulled, "bss"),
+    "held back, in order of arrival": Mistake(Link, "_release", _as_it_comes, "ks"),
+    "held back for ever": Mistake(Link, "_release", _never, "ks"),
 }
-"""The protocol with which each is tried, and what is replaced."""
-
-
-@contextmanager
-def mistake(name: str) -> Iterator[None]:
-    """Make a mistake for a while."""
-    _, where, what, instead = MISTAKES[name]
-    with patch.object(where, what, instead):
-        yield
-
-
-def found(name: str, seeds: Iterable[int]) -> Iterator[int]:
-    """Yield the seeds whose runs find a mistake; an exception counts as well."""
-    for seed in seeds:
-        with mistake(name):
-            try:
-                fine = play(seed, MISTAKES[name][0], failures=True).fine
-            except (AssertionError, KeyError, IndexError):
-                fine = False
-        if not fine:
-            yield seed
 
 
 if __name__ == "__main__":
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    for mistaken in MISTAKES:
-        seeds = list(found(mistaken, range(runs)))
-        print(f"{mistaken}: found in {len(seeds)} of {runs} runs, first {seeds[:1]}", flush=True)
+    print_counts(MISTAKES, 200)

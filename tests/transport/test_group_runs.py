@@ -9,7 +9,8 @@ from causewire.testing.wire import Faults, Wire, WireWorkload, play
 from causewire.transport import PeerForgotten, PeerLeft, PeerRestarted, TransportConfig
 from causewire.transport.link import Link
 
-from .epoch_mistakes import found, mistake
+from .epoch_mistakes import MISTAKES
+from .mistakes import found
 from .pair import interpreted
 
 PROTOCOLS = ("ks", "rst", "bss", "pak", "pak-credit", "pak-nak", "newtop", "mf", "cykas")
@@ -50,9 +51,9 @@ def test_ks_delivers_what_it_held_back_in_causal_order() -> None:
 
 @interpreted
 def test_in_the_order_of_arrival_it_would_be_wrong() -> None:
-    with mistake("held back, in order of arrival"):
+    with MISTAKES["held back, in order of arrival"].made():
         assert "depends on it" in chain().verdict.complaints[0]
-    with mistake("held back for ever"):
+    with MISTAKES["held back for ever"].made():
         assert not chain().hosts["p3"].delivered
 
 
@@ -81,7 +82,7 @@ def test_the_next_epoch_begins_when_the_messages_of_the_last_are_delivered() -> 
 
 @interpreted
 def test_if_it_began_earlier_messages_would_be_lost() -> None:
-    with mistake("entering before all is delivered"):
+    with MISTAKES["entering before all is delivered"].made():
         assert straggler().hosts["p2"].delivered.bit_count() < 2
 
 
@@ -166,4 +167,4 @@ def test_several_restart_in_the_middle_of_traffic(protocol: str) -> None:
 @pytest.mark.parametrize("name", ["entering without the others", "nobody is pulled along"])
 def test_the_judge_finds_mistakes_in_the_change_of_epochs(name: str) -> None:
     """`python -m tests.transport.epoch_mistakes` counts how often."""
-    assert next(found(name, range(50)), None) is not None
+    assert next(found(MISTAKES[name], range(50)), None) is not None

@@ -226,7 +226,7 @@ def test_forged_greetings_cost_one_hash(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])
 def test_a_flood_of_genuine_greetings_is_bounded(key: bytes | None) -> None:
-    """Recordings of real greetings: only so many per second are processed."""
+    """Recordings of real greetings: only a limited number per second is processed."""
     pair = Pair(key=key, config=TransportConfig(greetings_per_address=10))
     pair.ann.add_peer("bob", B, pair.now)
     pair.ann.timer_fired(pair.now)

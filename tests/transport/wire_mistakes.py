@@ -7,17 +7,14 @@ prints in how many runs each of them is found.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
-from causewire.testing.wire import play
 from causewire.transport.greeter import Greeter
 from causewire.transport.peers import Peers
 from causewire.transport.session import Session
 from causewire.transport.transport import Transport
+
+from .mistakes import Mistake, print_counts
 
 _put_obituaries = Session._put_obituaries
 _end = Peers.end
@@ -69,39 +66,16 @@ def _stays_ignorant(self: Peers, *arguments: Any) -> None:
 
 _answer = Greeter._answer
 
-MISTAKES: dict[str, tuple[type, str, Callable[..., Any]]] = {
-    "obituaries are not sent": (Session, "_put_obituaries", _tells_nobody),
-    "obituaries follow messages": (Session, "_put_obituaries", _tells_too_late),
-    "the dead are listened to": (Peers, "end", _does_not_fence),
-    "the buried come back": (Greeter, "_answer", _accepts_the_buried),
-    "receipts of others are settled": (Transport, "_delivered", _confirms_too_much),
-    "receipts stay open": (Peers, "end", _loses_receipts),
-    "the superseded do not notice": (Peers, "superseded", _stays_ignorant),
+MISTAKES = {
+    "obituaries are not sent": Mistake(Session, "_put_obituaries", _tells_nobody),
+    "obituaries follow messages": Mistake(Session, "_put_obituaries", _tells_too_late),
+    "the dead are listened to": Mistake(Peers, "end", _does_not_fence),
+    "the buried come back": Mistake(Greeter, "_answer", _accepts_the_buried),
+    "receipts of others are settled": Mistake(Transport, "_delivered", _confirms_too_much),
+    "receipts stay open": Mistake(Peers, "end", _loses_receipts),
+    "the superseded do not notice": Mistake(Peers, "superseded", _stays_ignorant),
 }
 
 
-@contextmanager
-def mistake(name: str) -> Iterator[None]:
-    """Make a mistake for a while."""
-    where, what, instead = MISTAKES[name]
-    with patch.object(where, what, instead):
-        yield
-
-
-def found(name: str, seeds: Iterable[int]) -> Iterator[int]:
-    """Yield the seeds whose runs find a mistake; an exception counts as well."""
-    for seed in seeds:
-        with mistake(name):
-            try:
-                fine = play(seed, failures=True).fine
-            except (AssertionError, KeyError, IndexError, OverflowError):
-                fine = False
-        if not fine:
-            yield seed
-
-
 if __name__ == "__main__":
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    for mistaken in MISTAKES:
-        seeds = list(found(mistaken, range(runs)))
-        print(f"{mistaken}: found in {len(seeds)} of {runs} runs, first {seeds[:1]}", flush=True)
+    print_counts(MISTAKES, 1000)
