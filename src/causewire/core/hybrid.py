@@ -221,8 +221,13 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         """Deliver the next message, after noting that its permit is missing (ERRATA 1.6)."""
         mid = message[1]
         peer.delivered = mid
-        if message[4] and mid > peer.permit:
-            self._await_permit(source, peer, mid)
+        if message[4] and mid > peer.permit:  # as in `_await_permit`, without the call
+            missing = self._missing
+            k = peer.flagged
+            if k < self._sealed or k < missing.first or missing.at[k][1] <= peer.permit:
+                k = peer.flagged = missing.next
+                missing.next = k + 1
+            missing.at[k] = (source, mid)
         self._acks[source] = mid
         if self.on_delivery is None:
             self._deliveries.append(_new(Delivery, (source, mid, message[3])))
@@ -245,10 +250,10 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         """
         missing = self._missing
         k = peer.flagged
-        if k >= self._sealed and k >= missing.first and missing.at[k][1] > peer.permit:
-            missing.at[k] = (source, mid)
-        else:
-            peer.flagged = missing.add((source, mid))
+        if k < self._sealed or k < missing.first or missing.at[k][1] <= peer.permit:
+            k = peer.flagged = missing.next
+            missing.next = k + 1
+        missing.at[k] = (source, mid)
 
     def _receive_permit(self, source: str, mid: int) -> None:
         """Note that messages up to `mid` are permitted, even those that have not arrived."""

@@ -53,20 +53,20 @@ as the unit (ERRATA 4 uses copies).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar
 
-from .departure import GONE, messages
-from .endpoint import Blocked, Footprint, Note, Outgoing, Wait
+from .departure import GONE
+from .endpoint import Outgoing
 from .hybrid import HybridEndpoint
 from .run import MessageRun
-from .sliding import SlidingArray
 from .sps_run import SpsPeer, SpsRun
+from .sps_state import SpsState
 
 __all__ = ["Sps", "SpsPeer", "SpsRun"]
 
 
-class Sps(HybridEndpoint[SpsPeer]):
+class Sps(SpsState):
     """SPS-optimal hybrid buffering, unicast and multicast."""
 
     many: ClassVar[int] = 32
@@ -74,39 +74,7 @@ class Sps(HybridEndpoint[SpsPeer]):
 
     A matter of speed alone; the model checker lowers it to reach departures."""
 
-    __slots__ = (
-        *("_first", "_front", "_lacks", "_m2", "_next", "_per", "_runs", "_start"),
-        *("_tail", "_u", "_u2", "_u2_in"),
-    )
-
-    def __init__(self, me: str, group: Iterable[str] | None = None) -> None:
-        super().__init__(me)
-        self._u: dict[int, SpsPeer | SpsRun] = {}
-        """By the number of the first message: the receiver of a message, or a run."""
-        self._first = self._front = 1
-        """u.first, and the key of what contains that message."""
-        self._next = 1
-        """u.next"""
-        self._u2 = self._u2_in = 1
-        """u2, and the key of what contains that message."""
-        self._lacks: SpsPeer | None = None
-        """The receiver that has not acked the oldest message, if it is only one."""
-        self._runs: SlidingArray[SpsRun] = SlidingArray()
-        """The runs that have not left entirely; m1 is the first of them."""
-        self._m2 = 0
-        self._held = 0
-        """Copies in these runs that have not left."""
-        self._tail: list[SpsPeer] = []
-        """The receivers of messages that are not in u: the run that is not closed."""
-        self._start = 1
-        """The number of the first of them."""
-        self._per = -1
-        """Their index of the next permit; -1 if the next message starts a new run."""
-
-    def _peer(self, name: str) -> SpsPeer:
-        self._refuse_forgotten((name,))
-        peer = self._peers[name] = SpsPeer(name)
-        return peer
+    __slots__ = ()
 
     # -- causal sends ---------------------------------------------------------
 
@@ -152,7 +120,8 @@ class Sps(HybridEndpoint[SpsPeer]):
 
     def _open(self, mid: int) -> None:
         """Close the run, and start another one with message `mid`."""
-        self._close()
+        if self._tail:
+            self._close()
         self._start = mid
         per = self._per = self._missing.next
         if self._missing.at:
@@ -167,9 +136,12 @@ class Sps(HybridEndpoint[SpsPeer]):
         self._tail = []
         free = per <= self._missing.first
         if free and len(peers) < self.many:
-            self._out += peers
+            if self._out:
+                self._out += peers
+            else:
+                self._out = peers
             self._next = start + len(peers)
-            self._u.update(zip(range(start, self._next), peers, strict=True))
+            self._u.update(enumerate(peers, start))
             self._entered(start)
         else:
             ends = {peer: peer.mids[-1] for peer in dict.fromkeys(peers)}
@@ -191,9 +163,18 @@ class Sps(HybridEndpoint[SpsPeer]):
     def _entered(self, start: int) -> None:
         """Note whether messages from `start` on are permitted, so that they need no flag."""
         if self._front == start:  # there was nothing in u
-            self._slide()
-        if self._u2 < self._next and self._u2 >= start and self._lacks is not None:
-            self._advance_u2(self._lacks, left=False)
+            oldest: Any = self._u[start]
+            if oldest.__class__ is SpsRun:
+                self._slide()
+            else:
+                self._lacks = oldest
+                oldest.granted = start
+                self._u2 = self._u2_in = start + 1
+        lacks = self._lacks
+        if lacks is not None and start <= self._u2 < self._next:
+            second = self._u[self._u2_in]
+            if second is lacks or second.__class__ is SpsRun:
+                self._advance_u2(lacks, left=False)
 
     # -- releases: lines 25-47 and 88-100 -------------------------------------
 
@@ -254,16 +235,51 @@ class Sps(HybridEndpoint[SpsPeer]):
         u = self._u
         front: Any = u[self._front]
         second: Any = u.get(self._u2_in)
-        if second.__class__ is SpsRun and second is not front:
+        if second.__class__ is SpsRun and second is not front and second.lacking:
             self._one_fewer(second, peer)
         # An ack covers the oldest message to its sender, which may be the oldest of all.
-        if front is peer or (front.__class__ is SpsRun and self._one_fewer(front, peer)):
-            self._slide()
+        if front is peer:
+            mid = self._first
+            del u[mid]
+            mid += 1
+            self._front = self._first = mid
+            second = u.get(mid)
+            if second.__class__ is SpsPeer and second.acked < mid:
+                self._lacks = second
+                if self._u2 <= mid:
+                    self._u2 = self._u2_in = mid + 1
+                    second.granted = self._permits[second.name] = mid
+            else:
+                self._slide()
+        elif front.__class__ is SpsRun and self._one_fewer(front, peer):
+            self._ack_inside(front, peer)
         lacks = self._lacks
-        if lacks is not None and self._u2 < self._next:
-            second = u[self._u2_in]  # most often a unicast to another, and not acked
-            if second.__class__ is SpsRun or second is lacks or second.acked >= self._u2:
-                self._advance_u2(lacks)
+        if lacks is None or self._u2 == self._next:
+            return
+        second = u[self._u2_in]
+        if second.__class__ is SpsRun and not second.multicast:
+            second = second.peers[self._u2 - second.mid]
+        # Most often a unicast to another, and not acked.
+        if second is lacks or second.__class__ is SpsRun or second.acked >= self._u2:
+            self._advance_u2(lacks)
+
+    def _ack_inside(self, run: SpsRun, peer: SpsPeer) -> None:
+        """Move u.first, which is in `run`, after an ack of messages in it."""
+        k = self._first - run.mid
+        if run.multicast or not run.lacking:
+            self._slide()
+        elif run.peers[k] is peer:
+            mid = self._first + 1
+            oldest = run.peers[k + 1]
+            if oldest.acked >= mid or run.held:
+                self._slide()
+                return
+            self._first = mid
+            self._lacks = oldest
+            if self._u2 <= mid:
+                self._u2 = mid + 1
+                self._u2_in = run.mid if mid + 1 < run.end else run.end
+                oldest.granted = self._permits[oldest.name] = mid
 
     def _one_fewer(self, run: SpsRun, peer: SpsPeer) -> bool:
         """Note an ack; return whether messages of the run lacked acks of this receiver."""
@@ -380,8 +396,9 @@ class Sps(HybridEndpoint[SpsPeer]):
     # -- what the driver takes ------------------------------------------------
 
     def take_packets(self) -> list[Outgoing]:
-        self._close()
-        return super().take_packets()
+        if self._per != -1:
+            self._close()
+        return HybridEndpoint.take_packets(self)
 
     def take_runs(self) -> list[tuple[str, MessageRun]]:
         self._close()
@@ -392,95 +409,3 @@ class Sps(HybridEndpoint[SpsPeer]):
             return len(peer.mids)
         held = self._runs.at[self._runs.first].mid
         return bisect_left(peer.mids, max(held, peer.released), peer.taken)
-
-    # -- what people ask ------------------------------------------------------
-
-    def blocked(self) -> list[Blocked]:
-        here: list[Blocked] = []
-        known: tuple[tuple[str, int], ...] = ()
-        permits: list[Wait] = []
-        runs = self._holding()
-        for run, waiting in zip(runs, self._waits_before(r.per for r in runs), strict=True):
-            if waiting is not known:
-                known, permits = waiting, [Wait("permit", *permit) for permit in waiting]
-            for mid, names in run.unsent_messages():
-                for name in names:
-                    waits = tuple([wait for wait in permits if wait.peer != name])
-                    here.append(Blocked(self.me, mid, name, "sender", waits))
-        return here + super().blocked()
-
-    def _holding(self) -> list[SpsRun]:
-        """Return the runs that have not left entirely, as if all were closed."""
-        runs = list(self._runs)
-        if self._tail and self._per > self._missing.first:
-            tail = SpsRun(self._start, self._tail[:], False, {}, self._per)
-            if self._per <= self._second():
-                tail.left = self._peers[self._missing.peek()[0]]
-            runs.append(tail)
-        return runs
-
-    @property
-    def held_back(self) -> int:
-        held: int = self._held
-        if self._tail and self._per > self._missing.first:
-            held += len(self._tail)
-            if self._per <= self._second():
-                held -= self._tail.count(self._peers[self._missing.peek()[0]])
-        return held + super().held_back
-
-    def footprint(self) -> Footprint:
-        more = 6 + len(self._tail)
-        for entry in self._u.values():
-            more += 2 + len(entry.peers) + 2 * len(entry.ends) if isinstance(entry, SpsRun) else 1
-        return super().footprint().plus(more)
-
-    # -- as a value -----------------------------------------------------------
-
-    def _state(self) -> Hashable:
-        # The four indexes and what the oldest lacks follow from all this.
-        runs = self._holding()
-        waits = self._waits_before(run.per for run in runs)
-        held = [
-            (mid, names, permits)
-            for run, permits in zip(runs, waits, strict=True)
-            for mid, names in run.unsent_messages()
-        ]
-        tail = tuple([peer.name for peer in self._tail])
-        return (super()._state(), self._first, tuple(self._receivers()), tuple(held), tail)
-
-    def relative_state(self, note: Note) -> Hashable:
-        held = [
-            (note(self.me, mid), names, self._relative_waits(note, run.per))
-            for run in self._runs
-            for mid, names in run.unsent_messages()
-        ]
-        first = note(self.me, self._first)
-        return (super().relative_state(note), first, tuple(self._receivers()), tuple(held))
-
-    def _receivers(self) -> Iterator[tuple[str, ...]]:
-        """Yield the receivers of each message in u."""
-        for entry in self._u.values():
-            if isinstance(entry, SpsRun):
-                each = messages(entry.mid, entry.peers, entry.multicast)
-                yield from [names for mid, names in each if mid >= self._first]
-            else:
-                yield (entry.name,)
-
-    def _copy_into(self, twin: Self) -> None:
-        super()._copy_into(twin)
-        peers = twin._peers
-        gone: Any = GONE
-        twin._first, twin._front, twin._next = self._first, self._front, self._next
-        twin._u2, twin._u2_in, twin._m2 = self._u2, self._u2_in, self._m2
-        twin._lacks = self._lacks and peers[self._lacks.name]
-        twin._held = self._held
-        twin._tail = [peers[peer.name] for peer in self._tail]
-        twin._start, twin._per = self._start, self._per
-        twin._u = {
-            start: entry.copy(peers) if isinstance(entry, SpsRun) else peers.get(entry.name, gone)
-            for start, entry in self._u.items()
-        }
-        twin._runs = SlidingArray(self._runs.first)
-        for run in self._runs:
-            same = twin._u.get(run.mid)  # or nobody is left in it
-            twin._runs.add(same if isinstance(same, SpsRun) else run.copy(peers))
