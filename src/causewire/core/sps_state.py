@@ -5,7 +5,7 @@ The rules by which it changes are in `sps`, and so is what the names mean.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from typing import Any, Self
 
 from .departure import GONE, messages
@@ -99,6 +99,9 @@ class SpsState(HybridEndpoint[SpsPeer]):
 
     def _state(self) -> Hashable:
         # The four indexes and what the oldest lacks follow from all this.
+        rest = (super()._state(), self._first, self._receivers())
+        if not (self._held or self._tail):
+            return rest
         runs = self._holding()
         waits = self._waits_before(run.per for run in runs)
         held = [
@@ -106,8 +109,7 @@ class SpsState(HybridEndpoint[SpsPeer]):
             for run, permits in zip(runs, waits, strict=True)
             for mid, names in run.unsent_messages()
         ]
-        tail = tuple([peer.name for peer in self._tail])
-        return (super()._state(), self._first, tuple(self._receivers()), tuple(held), tail)
+        return (*rest, tuple(held), tuple([peer.name for peer in self._tail]))
 
     def relative_state(self, note: Note) -> Hashable:
         held = [
@@ -116,16 +118,19 @@ class SpsState(HybridEndpoint[SpsPeer]):
             for mid, names in run.unsent_messages()
         ]
         first = note(self.me, self._first)
-        return (super().relative_state(note), first, tuple(self._receivers()), tuple(held))
+        return (super().relative_state(note), first, self._receivers(), tuple(held))
 
-    def _receivers(self) -> Iterator[tuple[str, ...]]:
-        """Yield the receivers of each message in u."""
+    def _receivers(self) -> Hashable:
+        """Return the receiver of each message in u, or its receivers."""
+        receivers: list[Hashable] = []
         for entry in self._u.values():
-            if isinstance(entry, SpsRun):
-                each = messages(entry.mid, entry.peers, entry.multicast)
-                yield from [names for mid, names in each if mid >= self._first]
-            else:
-                yield (entry.name,)
+            if not isinstance(entry, SpsRun):
+                receivers.append(entry.name)
+                continue
+            for mid, names in messages(entry.mid, entry.peers, entry.multicast):
+                if mid >= self._first:
+                    receivers.append(names[0] if len(names) == 1 else names)
+        return tuple(receivers)
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)

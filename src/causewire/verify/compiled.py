@@ -19,7 +19,7 @@ from . import kernel
 from .kernel import EVENT_BITS, Longs
 from .library import KeyTable, Library, grown, rehashed
 from .machine import Found, Machine
-from .search import Exploration, Watch
+from .search import Exploration, Watch, paused_collector
 from .setup import Phases
 
 __all__ = ["CompiledSearch", "explore_compiled"]
@@ -272,6 +272,7 @@ class CompiledSearch:
                 return
 
 
+@paused_collector()
 def explore_compiled(
     machine: Machine,
     library: Library,
