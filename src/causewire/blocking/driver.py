@@ -20,7 +20,7 @@ from contextlib import suppress
 
 from ..node.base import BaseNode
 from ..node.gate import Gate
-from ..node.journal import log_event
+from ..node.logs import log_event
 from ..node.receipt import BaseReceipt
 from ..transport import (
     Address,

@@ -42,10 +42,7 @@ class RunEndpoint(AliasEndpoint):
 
     def receive_run(self, source: str, run: MessageRun) -> None:
         mids, pid, payloads, per, _ = run
-        if not run.well_formed():
-            raise RemoteProtocolError(
-                f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
-            )
+        run.check(source)
         if source in self._forgotten:
             return
         peer = self._peers.get(source)

@@ -207,10 +207,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
                 changed, so none of its messages was delivered.
         """
         mids, pid, payloads, per, _ = run
-        if not run.well_formed():
-            raise RemoteProtocolError(
-                f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
-            )
+        run.check(source)
         if source in self._forgotten:
             return
         peer = self._peers.get(source) or self._stranger(source)

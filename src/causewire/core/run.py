@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from operator import lt
 from typing import Any, NamedTuple
 
+from .errors import RemoteProtocolError
+
 __all__ = ["MessageRun"]
 
 
@@ -28,11 +30,18 @@ class MessageRun(NamedTuple):
     size: int = 0
     """Total bytes of the payloads, if the driver has measured them; the core does not."""
 
-    def well_formed(self) -> bool:
-        """Return whether these can be messages in a row: a payload for each ascending number."""
+    def check(self, source: str) -> None:
+        """Check that these can be messages in a row: a payload for each ascending number.
+
+        Args:
+            source: The process that sent them, for the message of the exception.
+
+        Raises:
+            RemoteProtocolError: They cannot.
+        """
         mids, pid, payloads, per, _ = self
         try:
-            return (
+            if (
                 len(mids) == len(payloads)
                 and type(per) is bool
                 and type(pid) is int
@@ -44,9 +53,13 @@ class MessageRun(NamedTuple):
                     # A sum is not an int if there is a float among the numbers.
                     or (type(sum(mids)) is int and all(map(lt, mids, mids[1:])))
                 )
-            )
+            ):
+                return
         except (IndexError, TypeError):  # no messages, or numbers that are not numbers
-            return False
+            pass
+        raise RemoteProtocolError(
+            f"{source!r} sent {len(payloads)} payloads as messages {mids!r:.80} after {pid!r}"
+        )
 
     def split(self, count: int) -> tuple[MessageRun, MessageRun]:
         """Return a run of the first `count` messages, and a run of the others."""

@@ -34,7 +34,7 @@ from ..transport import (
 from .addresses import Place, bind, is_hostname, lookup
 from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
-from .journal import log_event
+from .logs import log_event
 from .receipt import Closed, Full, MessageExpired, NodeError, Receipt
 from .resolving import Resolving
 from .store_bridge import StoreBridge
