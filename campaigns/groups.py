@@ -89,7 +89,11 @@ class Judge:
             replica.left.add(member)
 
     def compare(self, finals: dict[Member, Replica], sure: set[Member]) -> None:
-        """At the end: the same messages and members everywhere, and none is missing."""
+        """At the end: the same messages and members everywhere, and none is missing.
+
+        None, that is, of those who are still members or left properly (`sure`). Of others the
+        last messages may be lost, for all.
+        """
         everybody = set(finals)
         for member, replica in finals.items():
             if replica.members != everybody:
@@ -147,8 +151,8 @@ class World:
         self.dead: set[Key] = set()
         """Incarnations that crashed or were given up."""
         self.polite: set[Member] = set()
-        """Memberships that ended with a leave, while there were others. The last member of a
-        group takes its messages along; another branch may exist all the same."""
+        """Memberships whose `leave` succeeded while there were others: nothing of theirs may be
+        missing, whatever happened to the process later."""
         weights = {
             "deliver": self.random.choice((30, 60, 120)),
             "consume": self.random.choice((3, 30)),
@@ -431,9 +435,8 @@ class World:
             for process in self.alive()
             if process.machine is not None and process.member and process.replica is not None
         }
-        sure = {member for member in self.polite if member[:2] not in self.dead}
         if finals:
-            self.judge.compare(finals, sure)
+            self.judge.compare(finals, self.polite)
         self.counts["members at the end"] += len(finals)
 
 

@@ -128,3 +128,33 @@ def test_without_asking_the_message_is_lost_and_who_has_it_must_join_again() -> 
     table = last_message_reaches_bob_only(RemovesAtOnce)
     assert table.seen[ALICE] == []
     assert table.machines[BOB].over == "evicted"
+
+
+def test_a_coordinator_does_not_wait_for_a_newcomer_that_is_gone_already() -> None:
+    """bob lets carol in, and she dies at once. alice hears of her end, then that she exists."""
+    carol = Member("carol", 1, 1)
+    table = Table(Machine)
+    alice, bob = table.machines[ALICE], table.machines[BOB]
+    table.machines[carol] = Machine(carol)
+    table.machines[DAVE].over = table.machines[carol].over = "evicted"
+    bob.ask(carol, "")
+    bob.post(b"hello")
+    table.collect()
+    late = table.under_way.pop((BOB, ALICE))
+    alice.gone("carol", 1)
+    alice.received(Stranger(DAVE))
+    table.collect()
+    (survey,) = table.under_way.pop((ALICE, BOB))
+    bob.received(survey)
+    table.collect()
+    answers = table.under_way.pop((BOB, ALICE))
+    assert any(isinstance(answer, Report) and carol in answer.known for answer in answers)
+    for frame in answers + late:
+        alice.received(frame)
+    bob.gone("carol", 1)
+    for _ in range(3):
+        for machine in (alice, bob):
+            machine.tick()
+            table.settle()
+    assert table.seen[ALICE] == table.seen[BOB] == [b"hello"]
+    assert set(alice.view) == set(bob.view) == {ALICE, BOB}

@@ -251,8 +251,7 @@ class Machine(Removal):
             return
         self.joined = True
         self.view = dict(welcome.view)
-        for name, incarnation in self._floors.items():
-            self.dead |= {m for m in self.view if m.name == name and m.incarnation <= incarnation}
+        self.dead |= {member for member in self.view if self._has_ended(member)}
         self.past = set(welcome.past)
         self.dead -= self.past
         if self._obeys is not None and self._obeys[0] not in self.view:

@@ -89,7 +89,7 @@ class Removal(Replica):
             self._round.waiting.discard(member)
 
     def _is_gone(self, member: Member) -> bool:
-        return member in self.dead or member in self.past
+        return member in self.dead or member in self.past or self._has_ended(member)
 
     def _dying(self) -> tuple[Member, ...]:
         """The members that are dead and not removed."""
@@ -219,7 +219,8 @@ class Removal(Replica):
         for member in dead - self.dead - self.past - {self.me}:
             self._bury(member)
         if self._dying():
-            self._extra |= known - self.dead - self.past - self.view.keys()
+            unknown = known - self.view.keys()
+            self._extra |= {member for member in unknown if not self._is_gone(member)}
 
     def _collected(self, collect: Collect) -> None:
         sender = collect.sender

@@ -129,6 +129,10 @@ class Replica(ABC):
             for member in op.members:
                 self._drop(member, gone=True)
 
+    def _has_ended(self, member: Member) -> bool:
+        """Return whether the incarnation of a member is known to be gone."""
+        return member.incarnation <= self._floors.get(member.name, 0)
+
     def _add(self, op: Add, author: Member, number: int) -> None:
         member = op.member
         if member in self.past:
@@ -139,7 +143,7 @@ class Replica(ABC):
             have = {author: min(count, had.get(author, 0)) for author, count in have.items()}
         else:
             self.items.append(Joined(member))
-            if member.incarnation <= self._floors.get(member.name, 0):
+            if self._has_ended(member):
                 self.dead.add(member)
             if member in self.dead:
                 self._limit[member] = 0
