@@ -44,8 +44,8 @@ PUBLIC: dict[str, str] = {
     "causewire.node": """
         Closed Config DeliveryFailed Event Full Message MessageBlocked MessageCancelled
         MessageExpired NameInUse Node NodeCutOff NodeError NodeRejoined NodeRenumbered
-        NodeSuperseded PeerForgotten PeerGone PeerLeft PeerMoved PeerRefused PeerRestarted
-        PeerSilent PeerUp Reason Receipt Superseded TraceFailed TransportConfig
+        NodeSuperseded NodeUnread PeerForgotten PeerGone PeerLeft PeerMoved PeerRefused
+        PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed TransportConfig
         UnknownPeer VerificationFailed message_id run
     """,
     "causewire.kit": """
@@ -57,7 +57,8 @@ PUBLIC: dict[str, str] = {
     """,
     "causewire.transport": """
         Accepted Address Confirmed Delivered DropReason Event GiveUpAfter Handled MessageBlocked
-        MessageWithdrawn NameInUse NodeCutOff NodeRejoined NodeRenumbered NodeSuperseded Observer
+        MessageWithdrawn NameInUse NodeCutOff NodeRejoined NodeRenumbered NodeSuperseded
+        NodeUnread Observer
         PeerEvent PeerForgotten PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted
         PeerSilent PeerStatus PeerUp
         Reason Room Session Stats Status Superseded TraceFailed Transport TransportConfig

@@ -130,6 +130,7 @@ async def play(cell: Cell, give_up: float, frozen: float, start: Start) -> None:
         "members": members,
         "pause": 0.1 if cell.shape in ("hub", "group") else 0.02,
         "give_up_after": give_up if cell.protocol in FORGETFUL else None,
+        "read_within": give_up,
         "rejoin": True,
     }
     faults = {"seed": 1, "delay": (0.0005, 0.002)}

@@ -302,6 +302,12 @@ class Driver(BaseNode[Receipt]):
             for watcher in self._watchers:
                 watcher.put(None)
 
+    def _check_superseded(self) -> None:
+        if self._must_rejoin:  # it had stood down, and the application reads again
+            self._rejoin()
+            self._wake()
+        super()._check_superseded()
+
     def _rejoin(self) -> None:
         old = self._transport
         self._next_life(time.monotonic())

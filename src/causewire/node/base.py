@@ -78,6 +78,11 @@ class BaseNode(Generic[R]):
             mapping gives a time for each name; None means never. The default is 30 seconds:
             longer than a restart, a pause for garbage collection or a change of routes
             usually takes, and shorter than callers of a service usually wait.
+        read_within: How soon the application of this node promises to take a message, in
+            seconds. If messages wait for longer without any of them being taken, the node has
+            its peers give it up, so that nobody waits for it, and raises `Superseded`; with
+            `rejoin`, it comes back when the application reads again. Choose more than the
+            longest piece of work between two messages. None, the default, promises nothing.
         ordered_events: Whether `receive` and iteration yield, in addition to messages, the
             events `PeerUp`, `PeerRestarted`, `PeerLeft` and `PeerForgotten`, at the place
             where they belong: after the last message of that incarnation, and before any
@@ -121,6 +126,7 @@ class BaseNode(Generic[R]):
         sock: socket.socket | None = None,
         incarnation: int | None = None,
         give_up_after: GiveUpAfter | Literal["default"] = "default",
+        read_within: float | None = None,
         rejoin: bool = False,
         ordered_events: bool = False,
         reports_handled: bool = False,
@@ -156,6 +162,7 @@ class BaseNode(Generic[R]):
             "receipt": self._receipt,
             "driver": self,
             "give_up_after": give_up_after,
+            "read_within": read_within,
             "messages": self._messages,
             "ordered_events": ordered_events,
             "report": self._report if reports_handled else None,
@@ -279,7 +286,8 @@ class BaseNode(Generic[R]):
     def _must_rejoin(self) -> bool:
         """Whether to continue as a new incarnation without being asked."""
         me = self._transport.me
-        return me.cut_off or (self._rejoins and me.superseded > 0)
+        reads = not (me.unread and self._messages)
+        return me.cut_off or (self._rejoins and me.superseded > 0 and reads)
 
     def _check_superseded(self) -> None:
         if self._transport.me.superseded:

@@ -19,6 +19,7 @@ from ..transport import (
     NodeRejoined,
     NodeRenumbered,
     NodeSuperseded,
+    NodeUnread,
     PeerEvent,
     PeerForgotten,
     PeerLeft,
@@ -52,8 +53,9 @@ def log_event(me: str, event: PeerEvent) -> None:
         case PeerLeft(name, failed):
             level = logging.WARNING if failed else logging.INFO
             _peers.log(level, "%s: %s has left; %d messages to it failed", me, name, failed)
-        case PeerForgotten(name, failed):
-            _peers.error("%s: %s is gone; %d messages to it failed", me, name, failed)
+        case PeerForgotten(name, failed, reason):
+            why = f": {reason}" if reason else ""
+            _peers.error("%s: %s is gone%s; %d messages to it failed", me, name, why, failed)
         case PeerMoved(name, (host, port)):
             _peers.info("%s: %s is at %s:%d now", me, name, host, port)
         case PeerRefused(name, reason):
@@ -76,6 +78,8 @@ def log_event(me: str, event: PeerEvent) -> None:
                 "%s has heard none of its peers for %.1f s, and starts over: is it cut off?",
                 *(name, seconds),
             )
+        case NodeUnread(name, seconds):
+            _node.error("%s stands down: its application has not read for %.1f s", name, seconds)
         case NodeSuperseded(name, incarnation):
             _node.error("%s was superseded by incarnation %d", name, incarnation)
         case NodeRejoined(name, incarnation):

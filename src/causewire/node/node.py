@@ -334,6 +334,8 @@ class Node(Storing, Resolving):
         if self._transport.refill():
             bridge.soon()
         if not self._messages:
+            if self._must_rejoin:  # it had stood down, and the application reads again
+                self._rejoin(bridge)
             self._check_superseded()
             future = bridge.loop.create_future()
             self._readers.append(future)

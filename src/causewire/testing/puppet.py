@@ -33,6 +33,7 @@ class Puppet:
             run=settings.get("run", "test"),
             incarnation=settings.get("incarnation"),
             give_up_after=settings.get("give_up_after", "default"),
+            read_within=settings.get("read_within"),
             rejoin=settings.get("rejoin", False),
         )
         self.others: list[str] = sorted(settings["peers"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 
 from .heads import LEAST_DATAGRAM
 
@@ -84,3 +85,11 @@ class TransportConfig:
                 raise ValueError(f"{name} must be from {LEAST_DATAGRAM} to 65507")
         if self.least_timeout > self.longest_timeout:
             raise ValueError("least_timeout is above longest_timeout")
+
+    def largest_datagram(self, host: str) -> int:
+        """Return the size of the longest datagram to an address."""
+        try:
+            local = ip_address(host).is_loopback
+        except ValueError:
+            local = False
+        return self.local_datagram if local else self.datagram

@@ -27,6 +27,7 @@ __all__ = [
     "NodeRejoined",
     "NodeRenumbered",
     "NodeSuperseded",
+    "NodeUnread",
     "PeerEvent",
     "PeerForgotten",
     "PeerLeft",
@@ -97,13 +98,15 @@ class PeerRestarted(NamedTuple):
 
 
 class PeerForgotten(NamedTuple):
-    """A peer was given up, by this process or another one.
+    """A peer was given up, by this process or another one, or by itself.
 
-    `failed` messages accepted for it are not known to have been delivered.
+    `failed` messages accepted for it are not known to have been delivered. `reason` says why if
+    the peer has said so itself: its application does not read (`read_within`).
     """
 
     name: str
     failed: int
+    reason: str = ""
 
 
 class PeerLeft(NamedTuple):
@@ -138,6 +141,16 @@ class NodeSuperseded(NamedTuple):
 
     name: str
     incarnation: int
+
+
+class NodeUnread(NamedTuple):
+    """The application has not read for `seconds`, although it had promised to (`read_within`).
+
+    The peers of this process are told to give it up; `NodeSuperseded` follows.
+    """
+
+    name: str
+    seconds: float
 
 
 class NodeCutOff(NamedTuple):
@@ -205,6 +218,7 @@ PeerEvent: TypeAlias = (
     | NodeRejoined
     | NodeRenumbered
     | NodeSuperseded
+    | NodeUnread
     | TraceFailed
     | VerificationFailed
 )

@@ -36,6 +36,7 @@ class Identity:
         "protocol",
         "reports",
         "superseded",
+        "unread",
     )
 
     def __init__(
@@ -61,6 +62,8 @@ class Identity:
         """If peers ignore this incarnation: the lowest one that they accept."""
         self.cut_off = False
         """Whether that is so because this process has heard nobody for too long."""
+        self.unread = False
+        """Whether it is so because its application does not read, and still does not."""
 
 
 class Peer:

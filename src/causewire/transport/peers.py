@@ -31,7 +31,6 @@ learns the number that its peers know, and takes a higher one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address
 
 from .arrivals import Arrivals
 from .carrier import Carrier
@@ -44,6 +43,7 @@ from .events import (
     NodeCutOff,
     NodeRenumbered,
     NodeSuperseded,
+    NodeUnread,
     PeerForgotten,
     PeerLeft,
     PeerMoved,
@@ -70,6 +70,9 @@ PLAUSIBLE = 86_400_000
 LEFT = 1 << 63
 """The bit of an obituary that says that the process left properly; no incarnation has it."""
 
+UNREAD = "its application has stopped reading"
+"""Why a process announces its own obituary."""
+
 __all__ = ["Peers"]
 
 
@@ -88,7 +91,7 @@ class Peers:
         emit: Callable[[Event], None],
         entropy: Callable[[int], bytes],
     ) -> None:
-        self._me = me
+        self.me = me
         self._entropy = entropy
         self._carrier = carrier
         self._ledger = ledger
@@ -135,7 +138,7 @@ class Peers:
         Raises:
             ValueError: The name cannot travel, or there are too many peers.
         """
-        if check_name(name) == self._me.name:
+        if check_name(name) == self.me.name:
             return
         peer = self.known.get(name)
         if peer is None:
@@ -219,23 +222,23 @@ class Peers:
         self.arrivals.renamed |= session.alias != peer.name
         session.trouble = ""
         peer.address = session.address = address
-        config = self._config
-        limit = config.local_datagram if _local(address) else config.datagram
         exchange, peer.exchange = peer.exchange, None
         seals = None if exchange is None else exchange.seals(born)
         assert exchange is not None
         assert seals is not None
         session.exchange = exchange.message
         session.agreement = exchange
-        tag = session.establish(born, greeting, seals, limit, config.datagram)
+        limit = self._config.largest_datagram(address[0])
+        tag = session.establish(born, greeting, seals, limit, self._config.datagram)
         self.by_tag[tag] = session
         session.heard_at = now
-        session.owes = None
-        session.silent = False
+        session.owes, session.silent = None, False
         session.obituaries = {n: self.word(n) for n in self.floors if n != peer.name}
+        if self.me.unread:
+            self._tell(session, self.me.name, self.me.superseded)
         peer.greet_at = None
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
-        if self._me.reports and session.unhandled is None:
+        if self.me.reports and session.unhandled is None:
             session.unhandled = Unhandled()
         session.bye_due = self.closing
         self.active[session] = None
@@ -264,7 +267,7 @@ class Peers:
             informant: The name of that peer.
             now: The time.
         """
-        me = self._me
+        me = self.me
         if self.closing or not self._believable(incarnation, now):
             # Of a process that leaves, the others say the same, and it leaves anyway.
             return
@@ -296,19 +299,30 @@ class Peers:
         The others are probably alive and hear each other. To announce that they are gone
         would make them come back as new incarnations; it is enough that this process does.
         """
-        me = self._me
+        me = self.me
         me.superseded = me.incarnation + 1
         me.cut_off = True
         for session in list(self.live.values()):
             self.end(session, 0, now, PeerForgotten)
         self._emit(NodeCutOff(me.name, seconds))
 
+    def stand_down(self, seconds: float) -> None:
+        """End this incarnation, and tell everybody, as its application does not read."""
+        me = self.me
+        me.superseded, me.unread = me.incarnation + 1, True
+        self._ledger.call_in_all(self.live.values())
+        for session in self.live.values():
+            if session.established:
+                self._tell(session, me.name, me.superseded)
+        self._emit(NodeUnread(me.name, seconds))
+        self._emit(NodeSuperseded(me.name, me.superseded))
+
     def _believable(self, incarnation: int, now: float) -> bool:
         """Return whether some process can really have used a number by now."""
         if self._first is None:
             self._first = now
         elapsed = int(1000 * max(0.0, now - self._first))
-        return incarnation <= self._me.incarnation + ((elapsed + PLAUSIBLE) << 20)
+        return incarnation <= self.me.incarnation + ((elapsed + PLAUSIBLE) << 20)
 
     # -- the end --------------------------------------------------------------
 
@@ -368,9 +382,12 @@ class Peers:
         self._carrier.bury(name, floor)
         for other in self.live.values():
             if other.established and other.name != name:
-                other.obituaries[name] = word
-                other.obituaries_due = True
-                self.active[other] = None
+                self._tell(other, name, word)
+
+    def _tell(self, session: Session, name: str, word: int) -> None:
+        session.obituaries[name] = word
+        session.obituaries_due = True
+        self.active[session] = None
 
     def word(self, name: str) -> int:
         """Return the obituary of a process as it is sent to others."""
@@ -389,7 +406,7 @@ class Peers:
         left, floor = word >= LEFT, word & (LEFT - 1)
         if not floor or not name.isprintable():
             raise MalformedError("an impossible incarnation or name")
-        if name == self._me.name:
+        if name == self.me.name:
             self.superseded(floor, False, informant, now)
             return None
         if floor <= self.floors.get(name, 0):
@@ -410,7 +427,8 @@ class Peers:
             return None
         if floor == known + 1:
             self.known[name].gone = True
-            self.end(session, floor, now, PeerForgotten)
+            reason = UNREAD if informant == name else ""
+            self.end(session, floor, now, lambda *args: PeerForgotten(args[0], args[1], reason))
         else:
             self.end(session, floor, now, PeerRestarted)
         return session
@@ -480,11 +498,3 @@ class Peers:
         session = self.by_alias.pop(alias)
         self.departed.pop(session.tag, None)
         return True
-
-
-def _local(address: Address) -> bool:
-    """Return whether an address is known to be on this machine."""
-    try:
-        return ip_address(address[0]).is_loopback
-    except ValueError:
-        return False

@@ -63,6 +63,7 @@ from .seal import sealer
 from .session import Session
 from .stats import DropReason, Stats
 from .status import Status, status_of
+from .unread import Unread
 from .upkeep import Upkeep
 from .varint import LARGEST, MalformedError
 from .watch import Reason, Watch, culprits, reasons
@@ -91,6 +92,8 @@ class Transport(Generic[A]):
         driver: An object of the driver, which becomes part of every receipt.
         give_up_after: How many seconds a peer may leave messages or pings unanswered before
             it is given up, for all peers or for each by name; None for never.
+        read_within: How many seconds delivered messages may wait without any of them being
+            taken, before this process has its peers give it up; None for ever.
         messages: The queue of delivered messages; by default a new one.
         ordered_events: Whether `messages` has peer events as well, where they belong.
         memory: What an earlier run of this process knew, if it is to be continued. The driver
@@ -115,6 +118,7 @@ class Transport(Generic[A]):
         receipt: type[A] = Accepted,  # type: ignore[assignment]
         driver: object = None,
         give_up_after: GiveUpAfter = None,
+        read_within: float | None = None,
         messages: deque[Delivery] | None = None,
         ordered_events: bool = False,
         memory: Memory | None = None,
@@ -153,23 +157,12 @@ class Transport(Generic[A]):
             self.me, self._peers, carrier=carrier, sealer=self._sealer, **common
         )
         self._paths = Paths(self._peers, entropy)
-        patience = policy(give_up_after)
         self._upkeep = Upkeep(
-            self.me,
-            self._peers,
-            self._greeter,
-            give_up_after=patience,
-            **common,
+            self.me, self._peers, self._greeter, give_up_after=policy(give_up_after), **common
         )
         self.forget = self._upkeep.give_up
         self._acceptance = Acceptance(
-            self.me,
-            self._peers,
-            config=config,
-            stats=stats,
-            receipt=receipt,
-            driver=driver,
-            **room,
+            self.me, self._peers, config=config, stats=stats, receipt=receipt, driver=driver, **room
         )
         self.try_send = self._acceptance.try_send
         self.send = self._acceptance.send
@@ -200,6 +193,8 @@ class Transport(Generic[A]):
         self._tick_at: float | None = None
         self._watch = Watch(self.config.blocked_after)
         self._watch_at: float | None = None
+        queue = self.messages if self.journal is None else self.journal.inbox.ready
+        self._unread = Unread(self._peers, queue, read_within)
 
     @property
     def observer(self) -> Observer | None:
@@ -460,6 +455,7 @@ class Transport(Generic[A]):
             self._tick_at = now + self.config.tick
         if self._watch_at is None and (self._ledger.messages or self._arrivals.waiting_bytes):
             self._watch_at = now + self.config.blocked_after / 4
+        self._unread.begin(now)
         if self._acceptance.next_turn():
             self._events.append(Room())
         return out
@@ -469,7 +465,7 @@ class Transport(Generic[A]):
     def next_timer(self) -> float | None:
         """Return when to call `timer_fired`, or None if there is nothing to wait for."""
         first = self._peers.timers.first
-        for when in (self._tick_at, self._watch_at, self._withdrawals.next):
+        for when in (self._tick_at, self._watch_at, self._withdrawals.next, self._unread.next):
             if when is not None and (first is None or when < first):
                 first = when
         return first
@@ -482,6 +478,7 @@ class Transport(Generic[A]):
         if self._watch_at is not None and self._watch_at <= now:
             self._watch_at = None
             self._look_around(now)
+        self._unread.run(now)
         self._withdrawals.run(now)
         self._upkeep.run(now)
 

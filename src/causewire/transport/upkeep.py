@@ -178,13 +178,17 @@ class Upkeep:
                     self.forget(peer.name, now)
                 return
             if not session.silent and now >= self._silent_at(session, owes):
-                session.silent = True
-                self._emit(PeerSilent(peer.name, now - owes))
+                self._silent(session, now - owes)
         if now >= max(session.heard_at, session.pinged_at) + self._keepalive(peer):
             session.pinged_at = now
             if not recovery.sent:
                 session.ping_due = True
                 self._peers.active[session] = None
+
+    def _silent(self, session: Session, seconds: float) -> None:
+        session.silent = True
+        if not self._me.superseded:  # otherwise it is no wonder that nobody answers
+            self._emit(PeerSilent(session.name, seconds))
 
     def _others(self, session: Session) -> list[Session]:
         """Return the established sessions but one."""
@@ -230,8 +234,7 @@ class Upkeep:
             if patience is not None and now >= session.owes + patience:
                 self.forget(peer.name, now)
             elif not session.silent and now >= session.owes + config.silent_after:
-                session.silent = True
-                self._emit(PeerSilent(peer.name, now - session.owes))
+                self._silent(session, now - session.owes)
         if peer.greet_at is not None and peer.greet_at <= now:
             self._greet(peer, 0, peer.address)
             peer.greet_at = now + peer.greet_pause
