@@ -146,7 +146,7 @@ class NodeSuperseded(NamedTuple):
 class NodeUnread(NamedTuple):
     """The application has not read for `seconds`, although it had promised to (`read_within`).
 
-    The peers of this process are told to give it up; `NodeSuperseded` follows.
+    The peers of this process give it up; `NodeSuperseded` follows.
     """
 
     name: str
