@@ -63,6 +63,10 @@ bob gets ValueError: 1000 is more than 100
 carl tells dora: I have paid.
 dora sees 70
 """,
+    "web": """\
+Bob sees: refused: 5 is not more than 10
+Cy sees: ann bids 10 | bob bids 20 | ann: Too much for me.
+""",
 }
 
 

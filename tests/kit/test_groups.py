@@ -85,6 +85,20 @@ def test_a_late_joiner_gets_the_state_and_then_every_message() -> None:
     run(main)
 
 
+def test_the_iteration_ends_when_the_process_closes_its_own_node() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        async with kit(loop, "alice", codec="json") as made:
+            alice = Log()
+            room = await alice.join(made)
+            await made.node.close()
+            await alice.task
+            assert alice.error is None
+            with pytest.raises(GroupClosed, match="closed"):
+                await room.send("too late")
+
+    run(main)
+
+
 def test_a_message_knows_its_group_and_answers_go_to_all() -> None:
     async def main(loop: VirtualLoop) -> None:
         async with (

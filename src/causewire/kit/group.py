@@ -92,7 +92,8 @@ class Group:
     """A group of processes that this process is a member of: what `Kit.join` returns.
 
     `async for item in group` yields messages (`GroupMessage`), the own ones included, and
-    changes of the membership (`Joined`, `Left`) in causal order, until this process leaves.
+    changes of the membership (`Joined`, `Left`) in causal order, until this process leaves or
+    its node is closed. It raises `GroupClosed` when the others have given this process up.
     """
 
     def __init__(
@@ -158,7 +159,11 @@ class Group:
         return sent
 
     async def __aiter__(self) -> AsyncIterator[GroupMessage | Joined | Left]:
-        """Yield messages and changes of the membership, until this process leaves."""
+        """Yield messages and changes of the membership, until this process leaves or closes.
+
+        Raises:
+            GroupClosed: The other members have given this process up.
+        """
         while True:
             while self._queue:
                 item = self._queue.popleft()
@@ -170,7 +175,7 @@ class Group:
                         yield item
                 else:
                     yield item
-            if self._ended == "left":
+            if self._ended in ("left", "closed"):
                 return
             if self._ended is not None:
                 raise GroupClosed(f"{self._node.name} is not in {self.name}: {self._ended}")

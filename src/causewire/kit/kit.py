@@ -277,6 +277,6 @@ class Kit:
         if self._over is None:
             self._over = error
             self._requests.end(error)
-            self._groups.end(str(error))
+            self._groups.end("closed" if isinstance(error, Closed) else str(error))
             self._arrived.set()
             self._taken.set()
