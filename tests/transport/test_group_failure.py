@@ -150,6 +150,19 @@ def test_two_members_fail_at_once(protocol: str) -> None:
     assert sorted(payloads(group["bob"])) == [b"ann", b"carol"]
 
 
+@pytest.mark.parametrize("protocol", ["ks", "bss", "rst"])
+def test_a_group_that_is_idle_gives_up_a_member_that_only_some_can_reach(protocol: str) -> None:
+    """Otherwise the first message would have to wait for that."""
+    group = three(protocol, give_up_after=5.0)
+    restart(group, "carol")
+    group.cut |= {("ann", "carol"), ("carol", "ann")}
+    group.run(20.0)
+    assert not group["bob"]._carrier.changing
+    alive = [name for name in group.all if not group[name].me.superseded]
+    assert len(alive) == 2
+    assert "bob" in alive
+
+
 def test_a_member_that_only_some_can_reach_is_given_up_by_the_others() -> None:
     """carol restarts, and ann cannot reach it any more: bob's messages to ann must not wait."""
     group = three("ks", give_up_after=5.0)

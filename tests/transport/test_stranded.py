@@ -48,6 +48,13 @@ def test_if_only_those_on_the_way_were_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
+def test_a_group_is_not_left_in_the_middle_of_a_change() -> None:
+    """p2 and p5 cannot reach each other, the others reach both, and nobody has messages."""
+    verdict = play(18, "bss", failures=True, strand=True)
+    assert verdict.fine, verdict.complaints
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["csps", "sps", "adaptive"])
 def test_everything_else_goes_on(protocol: str) -> None:
     """`python -m causewire.testing.wire --failures --stranded --runs 5000` does it for longer."""

@@ -186,6 +186,7 @@ def test_processes_that_fail_leave_and_collide(protocol: str) -> None:
 def test_what_the_failing_runs_are_made_of() -> None:
     """Every kind of fault really happens in them."""
     seen: set[type] = set()
+    unread = 0
     for seed in range(FAILING["csps"]):
         faults, workload, config = seeded(seed)
         faults, workload = failing(seed, faults, workload)
@@ -193,7 +194,11 @@ def test_what_the_failing_runs_are_made_of() -> None:
         wire.play()
         for host in wire.hosts.values():
             seen |= set(map(type, host.events))
+            unread += sum(
+                isinstance(event, PeerForgotten) and bool(event.reason) for event in host.events
+            )
     assert seen >= {NameInUse, NodeRenumbered, PeerForgotten, PeerLeft, PeerRestarted}
+    assert unread > 3
 
 
 @pytest.mark.parametrize("name", list(MISTAKES)[::2])

@@ -453,7 +453,9 @@ class Transport(Generic[A]):
         stats.bytes_out += size
         if self._carrier.ticks and self._tick_at is None and not self._carrier.idle:
             self._tick_at = now + self.config.tick
-        if self._watch_at is None and (self._ledger.messages or self._arrivals.waiting_bytes):
+        if self._watch_at is None and (
+            self._ledger.messages or self._arrivals.waiting_bytes or self._carrier.changing
+        ):
             self._watch_at = now + self.config.blocked_after / 4
         self._unread.begin(now)
         if self._acceptance.next_turn():

@@ -24,6 +24,7 @@ class Host:
         "name",
         "overtaken",
         "paused_until",
+        "reads_at",
         "timer_at",
         "to_send",
         "transport",
@@ -43,6 +44,8 @@ class Host:
         self.gone = False
         """Whether it has left, or is leaving, for good."""
         self.paused_until = 0.0
+        self.reads_at = 0.0
+        """Its application does not read before this time."""
         self.backlog: list[tuple[bytes, Address]] = []
         """Datagrams that wait in its socket while it is paused."""
         self.timer_at: float | None = None

@@ -52,7 +52,7 @@ def failing(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, 
     The applications answer much of what they get, often to several, so that many messages
     depend on those of the process that fails.
     """
-    random = Random(f"failures {seed}")
+    random, unread = Random(f"failures {seed}"), Random(f"unread {seed}")
     leaves = random.choice((0, 0, 1))
     faults = replace(
         faults,
@@ -67,6 +67,8 @@ def failing(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, 
         # A goodbye that never gets through is like a crash, which has to be found out.
         give_up_after=random.choice((2.0, 5.0) if leaves else (None, 2.0, 5.0)),
         lasting=random.choice((0.5, 8.0)),
+        unread=unread.choice((0, 0, 1, 2)),
+        read_within=unread.choice((None, 0.4, 1.0)),
     )
     workload = replace(
         workload,
@@ -90,7 +92,9 @@ def stranded(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults,
         resolver=False,
         partitions=random.choice((1, 2, 3)),
         lasting=random.choice((3.0, 6.0)),
-        give_up_after=random.choice((1.0, 2.0)),
+        # If every third datagram is lost, a living process often needs a second to answer. All
+        # of a group would never be up at the same time.
+        give_up_after=random.choice((1.0, 2.0) if faults.loss < 0.3 else (2.0,)),
         leaves=0,
         clocks_set_back=0,
         collisions=0,

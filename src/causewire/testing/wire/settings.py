@@ -53,6 +53,10 @@ class Faults:
     """How often a second process takes the name of a living one."""
     give_up_after: float | None = None
     """After how many seconds processes give up one that does not answer."""
+    unread: int = 0
+    """How often an application reads nothing for a while."""
+    read_within: float | None = None
+    """Within how many seconds applications promise to read."""
 
     def network(self) -> SimulatedNetwork:
         """The network, as the simulator knows it."""

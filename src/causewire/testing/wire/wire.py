@@ -142,6 +142,7 @@ class Wire:
             name,
             incarnation=incarnation or life << 20 | self.random.getrandbits(20),
             give_up_after=self.faults.give_up_after,
+            read_within=self.faults.read_within,
             entropy=Random(life).randbytes,
             protocol=self.protocol,
             key=self.key,
@@ -161,7 +162,7 @@ class Wire:
     def turn(self, host: Host) -> None:
         """The end of a turn of a host's loop: take what was delivered, send what is due."""
         transport = host.transport
-        if not self.workload.slow:
+        if not self.workload.slow and host.reads_at <= self.now:
             self._take(host)
         for data, address in transport.datagrams_to_send(self.now):
             self.verdict.datagrams += 1
@@ -173,8 +174,9 @@ class Wire:
                 if isinstance(event, NodeRenumbered):
                     self.judge.incarnations[host.name, event.incarnation] = host
                 if isinstance(event, NodeSuperseded | NodeCutOff):
-                    self.at(self.now, lambda: self._superseded(host))
-        if transport.messages and not self.workload.slow:
+                    later = self.random.uniform(0.0, 2.0) if transport.me.unread else 0.0
+                    self.at(self.now + later, lambda: self._superseded(host))
+        if transport.messages and not self.workload.slow and host.reads_at <= self.now:
             self.at(self.now, lambda: self._wake(host))
         due = transport.next_timer()
         if due is not None and (host.timer_at is None or due < host.timer_at):
@@ -238,6 +240,11 @@ class Wire:
                 host.transport.datagram_received(data, source, self.now)
             self.turn(host)
 
+    def deafen(self, host: Host, seconds: float) -> None:
+        """An application reads nothing for a while."""
+        host.reads_at = max(host.reads_at, self.now + seconds)
+        self.at(host.reads_at, lambda: self._wake(host))
+
     def move(self, host: Host) -> None:
         """A process gets another address, without an announcement."""
         host.address = ("127.0.0.1", next(self._ports))
@@ -285,7 +292,12 @@ class Wire:
         waits = [name for name, peer in peers.items() if peer.messages]
         names = waits if waits and self.random.random() < 0.8 else list(peers)
         if host.up and not host.gone and names:
-            host.transport.forget(self.random.choice(names), self.now)
+            self._give_up(host, self.random.choice(names))
+
+    def _give_up(self, host: Host, name: str) -> None:
+        """Let a process give up another one, unless it is given up itself."""
+        if not host.transport.me.superseded:
+            host.transport.forget(name, self.now)
             self.turn(host)
 
     def betray(self) -> None:
@@ -308,8 +320,7 @@ class Wire:
         # Whoever has everything from it will not wait for those who have not.
         host = self.hosts[self.random.choice(others or owing[victim.name])]
         if victim.name in host.transport.status().peers:
-            host.transport.forget(victim.name, self.now)
-            self.turn(host)
+            self._give_up(host, victim.name)
 
     def orphan(self, dying: str, reacting: str, waiting: str) -> None:
         """A process writes to two others, the first message on a slow way, and then it dies.
@@ -332,8 +343,7 @@ class Wire:
             if random.random() < 0.4:
                 self.restart(self.hosts[dying])
             elif host.up and not host.gone and dying in host.transport.status().peers:
-                host.transport.forget(dying, self.now)
-                self.turn(host)
+                self._give_up(host, dying)
 
         write(dying, waiting, reacting)
         reaction = self.now + random.uniform(0.005, 0.1)
@@ -397,7 +407,7 @@ class Wire:
         """A slow application takes one message at a time."""
         if not host.up:
             return
-        if host.paused_until <= self.now and host.transport.messages:
+        if max(host.paused_until, host.reads_at) <= self.now and host.transport.messages:
             self._deliver(host)
             self.turn(host)
         self.at(self.now + self.workload.slow, lambda: self._look(host))
@@ -451,6 +461,7 @@ class Wire:
             (faults.leaves, lambda: self.leave(some())),
             (faults.clocks_set_back, lambda: self.set_clock_back(some())),
             (faults.collisions, lambda: self.collide(some())),
+            (faults.unread, lambda: self.deafen(some(), random.uniform(0, faults.lasting))),
         )
         for times, happening in happenings:
             for _ in range(times):
