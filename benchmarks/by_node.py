@@ -28,8 +28,8 @@ from causewire.check import check
 from causewire.pipeline import session
 from causewire.pipeline.check import check_paths
 from causewire.pipeline.limits import Limits
-from causewire.pipeline.merge import rows_read
 from causewire.pipeline.pieces import layout
+from causewire.pipeline.ranges import cut, rows_read
 from causewire.testing.synthetic import Shape, write, write_by_node
 
 
@@ -65,7 +65,7 @@ def measure(spark: Any, shape: Shape, folder: Path, cores: int, rounds: int) -> 
     times = [tuple(seconds(work) for work in works) for _ in range(rounds)]
     one, by_node, in_order = (median(column) for column in zip(*times, strict=True))
     pieces = layout([str(file) for file in sorted(spread.iterdir())])
-    reads = rows_read(pieces, cores, limits) / shape.events
+    reads = rows_read(cut(pieces, cores, limits)) / shape.events
     print(
         f"{shape.name:>20} {one:12.2f} {by_node:8.2f} {in_order:9.2f} "
         f"{median(a / b for a, b, _ in times):10.2f} {median(b / c for _, b, c in times):11.2f} "

@@ -41,13 +41,15 @@ from ..trace.storage import absolute
 from . import prepare
 from .arrivals import arrived
 from .errors import PipelineError, reason
-from .large import check_large
+from .large import check_large, check_ranges
 from .limits import Limits
 from .merge import merged, runs_of_pieces
 from .outcomes import ERROR, ORDER, OUTCOME, error_of, report_of, row_of
 from .pieces import Piece, by_process, layout, long_runs, without
-from .session import session
+from .ranges import TOO_OFTEN, Range, cut, rows_read
+from .session import parallelism, session
 from .small import check_rows, check_small, check_spread
+from .stretches import MUCH
 from .tasks import described, rows_to_batches, spark_of
 from .trouble import Trouble
 
@@ -324,18 +326,34 @@ class _Work:
             )
             tables.append(_untroubled(table))
         for run, mine in large.items():
-            place = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
-            try:
-                self._tell(f"sorting run {run!r}")
-                files = merged(self._spark, run, mine, place / "rows", self._limits)
-                if files is None:
-                    return None
-                tables.append(self._long_run(run, layout(files)))
-            except Trouble as trouble:
-                raise error_of(trouble.detail) from None
-            finally:
-                shutil.rmtree(place, ignore_errors=True)
+            places = cut(mine, parallelism(self._spark), self._limits)
+            if rows_read(places) > TOO_OFTEN * sizes[run]:
+                return None
+            tables.append(self._ranges(run, places))
         return pa.concat_tables(tables)
+
+    def _ranges(self, run: str, places: Sequence[Range]) -> pa.Table:
+        """Check a long run in files of nodes: as it is sorted, or after it was sorted."""
+        self._tell(f"sorting and checking run {run!r}")
+        try:
+            report = check_ranges(
+                self._spark, run, places, examples=self._examples, limits=self._limits
+            )
+            return _table([row_of(run, 0, report)])
+        except Trouble as trouble:
+            if trouble.what == ORDER:
+                raise _UnorderedError from None
+            if trouble.what != MUCH:
+                raise error_of(trouble.detail) from None
+        folder = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
+        try:
+            self._tell(f"sorting run {run!r}")
+            files = merged(self._spark, run, places, folder / "rows")
+            return self._long_run(run, layout(files))
+        except Trouble as trouble:
+            raise error_of(trouble.detail) from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _sorted_rows(self, events: DataFrame, *, careful: bool) -> pa.Table:
         sizes = {row.run: row["count"] for row in events.groupBy("run").count().collect()}

@@ -14,15 +14,16 @@ from ..check.columns import DELIVER, SEND, Columns
 from .limits import Limits, Shape, blocks_for, choose
 from .parts import Part, PartResult, over_origins
 from .pieces import Piece, Region
+from .ranges import Range
 from .second_look import explained, second_look
 from .session import parallelism
-from .stretches import MUCH, over_stretches
+from .stretches import MUCH, over_ranges, over_stretches
 from .trouble import Trouble
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_large", "overdue_share"]
+__all__ = ["check_large", "check_ranges", "overdue_share"]
 
 _LOOK = 200_000
 """Rows of a run that are looked at before its shape is chosen."""
@@ -74,6 +75,45 @@ def check_large(
             shape = Shape(blocks=blocks_for(len(processes), cores, limits))
     if result is None:
         result = over_origins(spark, whole, shape.blocks, len(processes))
+    return _report(
+        spark, whole, result, identical=identical, repeated=repeated, repeated_rows=repeated_rows
+    )
+
+
+def check_ranges(
+    spark: SparkSession, run: str, places: Sequence[Range], *, examples: int, limits: Limits
+) -> Report:
+    """Check a run in files of nodes with many tasks, each of which sorts the rows it needs.
+
+    Args:
+        spark: The session.
+        run: The name of the run.
+        places: Ranges that together are the run.
+        examples: How many violations to explain, and how many bad rows to describe.
+        limits: The sizes that decide whether the run is made for that.
+
+    Raises:
+        Trouble: The Lamport times cannot be relied on (`ORDER`), the rows cannot be read
+            (`ERROR`), or there is too much in flight (`MUCH`).
+    """
+    names = {piece.process for place in places for piece in place.pieces}
+    processes = sorted(name for name in names if name is not None)
+    if choose(0, len(processes), 1, limits).blocks > 1:
+        raise Trouble(MUCH)  # clocks do not fit into one task
+    whole = Part(run, tuple(places), None, examples, unique=False)
+    result, whole = over_ranges(spark, whole, processes, limits)
+    return _report(spark, whole, result)
+
+
+def _report(
+    spark: SparkSession,
+    whole: Part,
+    result: PartResult,
+    *,
+    identical: int = 0,
+    repeated: int = 0,
+    repeated_rows: Sequence[BadRow] = (),
+) -> Report:
     judged, late = second_look(spark, whole, result)
     violations = [
         dataclasses.replace(violation, late=known)
@@ -94,7 +134,7 @@ def check_large(
         identical=identical,
         repeated=repeated,
         repeated_rows=repeated_rows,
-        limit=examples,
+        limit=whole.examples,
     )
 
 

@@ -31,6 +31,8 @@ class Limits:
     overdue: float = 0.0001
     """The share of copies that are overdue where a run begins, from which on stretches do not
     pay: they have to read on until what was sent in them has arrived."""
+    soon: int = 10_000
+    """Rows after a stretch in which what was sent in it arrives, unless it is overdue."""
     share: int = 200_000
     """Small runs: a task gets at least as many rows."""
     enough: int = 3_000_000

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from .._compiled import Longs
 from ..check import Kernel
 from ..check.kernel import Found
-from .pieces import Piece, Region
+from .ranges import Place, rows_at
 from .trouble import answers, guarded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+P = TypeVar("P", bound=Place)
 
 __all__ = ["Part", "PartResult", "first_of", "over_origins", "shares"]
 
@@ -30,7 +32,7 @@ class Part(NamedTuple):
     """A part of a run: its rows, and the origins to check."""
 
     run: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Place, ...]
     origins: tuple[int, int] | None
     examples: int
     unique: bool
@@ -51,7 +53,7 @@ class PartResult(NamedTuple):
 @guarded
 def _check_part(part: Part) -> PartResult:
     kernel = Kernel(part.origins, examples=part.examples, unique=part.unique)
-    source = Region(part.run, part.pieces)
+    source = rows_at(part.run, part.pieces)
     processes: list[str] = []
     for chunk in source.chunks():
         processes = chunk.run.processes
@@ -90,10 +92,10 @@ def over_origins(spark: SparkSession, whole: Part, blocks: int, processes: int) 
     return first_of(result, [block.found for block in blocked], whole.examples)
 
 
-def shares(pieces: Sequence[Piece], parts: int) -> list[tuple[Piece, ...]]:
+def shares(pieces: Sequence[P], parts: int) -> list[tuple[P, ...]]:
     """Consecutive pieces, about as many rows in each share."""
     total = sum(piece.rows for piece in pieces)
-    result: list[list[Piece]] = [[]]
+    result: list[list[P]] = [[]]
     done = 0
     for piece in pieces:
         if result[-1] and done + piece.rows / 2 > total * len(result) / parts:

@@ -20,7 +20,7 @@ from ..check.kernel import UNMATCHED, Found, Odd
 from ..check.oddities import judge
 from .outcomes import ORDER
 from .parts import Part, PartResult, shares
-from .pieces import Piece, Region
+from .ranges import Place, rows_at
 from .session import parallelism
 from .trouble import Trouble, answers, guarded
 
@@ -34,7 +34,7 @@ class _Question(NamedTuple):
     """Which rows are about these messages?"""
 
     run: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Place, ...]
     processes: list[str]
     origins: Longs
     mids: Longs
@@ -56,7 +56,7 @@ def _look(question: _Question) -> list[_Row]:
     rows: list[_Row] = []
     wanted = set(zip(question.origins.tolist(), question.mids.tolist(), strict=True))
     mids = np.unique(question.mids)
-    for chunk in Region(question.run, question.pieces, question.processes).chunks():
+    for chunk in rows_at(question.run, question.pieces, question.processes).chunks():
         c = chunk.columns
         for t in np.flatnonzero((c.kind != OTHER) & np.isin(c.mid, mids)).tolist():
             if (int(c.origin[t]), int(c.mid[t])) in wanted:
@@ -135,14 +135,14 @@ class _Story(NamedTuple):
     """Tell how one came before the other."""
 
     run: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Place, ...]
     processes: list[str]
     found: Longs
 
 
 @guarded
 def _tell(story: _Story) -> list[Violation]:
-    source = Region(story.run, story.pieces, story.processes)
+    source = rows_at(story.run, story.pieces, story.processes)
     run = RunColumns(story.run, story.processes)
     return explain(source, {story.run: (run, story.found)})
 

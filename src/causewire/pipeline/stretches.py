@@ -7,7 +7,7 @@ messages are lost, tasks go on to the end of the run, but with narrow clocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,15 +15,17 @@ import numpy as np
 from .._compiled import Longs
 from ..check.kernel import Found, Odd
 from ..check.stretches import Stretch
+from .limits import Limits
 from .outcomes import ORDER
 from .parts import Part, PartResult, first_of, shares
 from .pieces import Piece, Region
+from .ranges import AHEAD, POSITIONS, Range, RangeRows
 from .trouble import Trouble, answers, guarded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MUCH", "over_stretches"]
+__all__ = ["MUCH", "over_ranges", "over_stretches"]
 
 MUCH = "much"
 """The trouble with runs in which too much is in flight where a stretch begins."""
@@ -33,12 +35,22 @@ _LOOK = 1 << 13
 
 
 class _Work(NamedTuple):
-    """A stretch; `beyond` is the rest of the run, and `processes` who is known already."""
+    """The rows of a stretch and those beyond it; `end` is the position where it ends."""
 
-    part: Part
-    beyond: tuple[Piece, ...]
-    processes: Sequence[str]
+    rows: Region | RangeRows
+    end: int
+    examples: int
+    unique: bool
     flight: int
+    limits: Limits | None = None
+    """Of rows that have to be sorted, which takes long: how far to go on beyond the end."""
+
+    def gives_up(self, kernel: Stretch, rows: int, beyond: int) -> bool:
+        """Return whether too much is left, `beyond` rows after the end."""
+        if self.limits is None or beyond < max(self.limits.soon, rows // AHEAD):
+            return False
+        few = kernel.left <= self.limits.overdue * kernel.messages
+        return beyond > self.limits.sort or not few
 
 
 class _Answer(NamedTuple):
@@ -58,15 +70,13 @@ class _Answer(NamedTuple):
 
 @guarded
 def _check_stretch(work: _Work) -> _Answer | Trouble:
-    part = work.part
-    kernel = Stretch(examples=part.examples, unique=part.unique)
-    end = part.pieces[-1].position + part.pieces[-1].rows
-    rows, look, ended = 0, _LOOK, False
+    kernel = Stretch(examples=work.examples, unique=work.unique)
+    rows, beyond, look, ended = 0, 0, _LOOK, False
     processes: list[str] = []
-    for chunk in Region(part.run, part.pieces + work.beyond, work.processes).chunks():
+    for chunk in work.rows.chunks():
         processes = chunk.run.processes
         many = len(chunk.columns.kind)
-        if chunk.position < end:
+        if chunk.position < work.end:
             kernel.feed(chunk.columns, len(processes), chunk.position)
             rows += many
             if kernel.set_aside > work.flight:
@@ -85,6 +95,9 @@ def _check_stretch(work: _Work) -> _Answer | Trouble:
                 kernel.narrow()
         if not kernel.left:
             break
+        beyond += many
+        if work.gives_up(kernel, rows, beyond):
+            return Trouble(MUCH)
     if not ended:
         kernel.end()
     return _Answer(
@@ -113,19 +126,90 @@ def over_stretches(
     `processes` are the first that the run mentions, in that order, and `flight` is how
     many copies may be in flight where a stretch begins.
     """
-    pieces = shares(whole.pieces, many)
-    ends = np.cumsum([len(share) for share in pieces])
-    while True:
-        works = [
-            _Work(whole._replace(pieces=share), whole.pieces[end:], processes, flight)
-            for share, end in zip(pieces, ends.tolist(), strict=True)
+    pieces = [piece for piece in whole.pieces if isinstance(piece, Piece)]
+    parts = shares(pieces, many)
+    starts = [0, *np.cumsum([len(share) for share in parts]).tolist()]
+    ends = [share[-1].position + share[-1].rows for share in parts]
+
+    def works(processes: Sequence[str]) -> list[_Work]:
+        regions = [Region(whole.run, pieces[start:], processes) for start in starts[:-1]]
+        rest = whole.examples, whole.unique, flight
+        return [_Work(rows, end, *rest) for rows, end in zip(regions, ends, strict=True)]
+
+    return _together(spark, whole, works, processes)
+
+
+def over_ranges(
+    spark: SparkSession, whole: Part, processes: Sequence[str], limits: Limits
+) -> tuple[PartResult, Part]:
+    """Check stretches side by side, whose rows are sorted by the tasks that check them.
+
+    Args:
+        spark: The session.
+        whole: The run; its places are the ranges.
+        processes: Processes of the run, in the order in which they get numbers.
+        limits: The sizes that decide whether the run is made for that.
+
+    Returns:
+        What was found, and the run with the positions of its ranges.
+
+    Raises:
+        Trouble: The run is not made for that (`MUCH`), or cannot be checked.
+    """
+    places = [place for place in whole.pieces if isinstance(place, Range)]
+
+    def works(processes: Sequence[str]) -> list[_Work]:
+        return [
+            _Work(
+                RangeRows(whole.run, places[k:], processes, own=1),
+                place.position + place.rows,
+                whole.examples,
+                whole.unique,
+                limits.flight,
+                limits,
+            )
+            for k, place in enumerate(places)
         ]
-        what = f"check: {len(works)} stretches of run {whole.run}"
-        stretches = answers(spark, works, _check_stretch, what)
+
+    sizes: list[int] = []
+    result = _together(spark, whole, works, processes, sizes)
+    starts = np.cumsum([0, *sizes])
+
+    def moved(positions: Longs) -> Longs:
+        return np.asarray(starts[positions // POSITIONS] + positions % POSITIONS)
+
+    for column in (Found.POSITION, Found.SENT, Found.FIRST_SENT):
+        result.found[:, column] = moved(result.found[:, column])
+    result.odd[:, Odd.POSITION] = moved(result.odd[:, Odd.POSITION])
+    known = [
+        place._replace(position=start, rows=size)
+        for place, start, size in zip(places, starts.tolist(), sizes, strict=False)
+    ]
+    return result, whole._replace(pieces=tuple(known))
+
+
+def _together(
+    spark: SparkSession,
+    whole: Part,
+    works: Callable[[Sequence[str]], list[_Work]],
+    processes: Sequence[str],
+    sizes: list[int] | None = None,
+) -> PartResult:
+    """Check all stretches, and put together what was found.
+
+    `works` makes the tasks, given who has a number already; `sizes` gets the number of rows
+    of each stretch.
+    """
+    while True:
+        tasks = works(processes)
+        what = f"check: {len(tasks)} stretches of run {whole.run}"
+        stretches = answers(spark, tasks, _check_stretch, what)
         everyone = list(dict.fromkeys(name for s in stretches for name in s.result.processes))
         if _as_one_would(stretches, everyone, whole.examples):
             break
         processes = everyone
+    if sizes is not None:
+        sizes += [stretch.result.rows for stretch in stretches]
     _check_order(stretches, everyone, unique=whole.unique)
     result = [_renumbered(stretch.result, everyone) for stretch in stretches]
     odd = np.concatenate([stretch.odd for stretch in result])
