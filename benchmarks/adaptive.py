@@ -3,6 +3,7 @@
     python benchmarks/adaptive.py latency [--only TEXT] [--messages M] [--seeds S]
     python benchmarks/adaptive.py freeze [--only TEXT] [--seeds S]
     python benchmarks/adaptive.py growth [--delays D]
+    python benchmarks/adaptive.py lists [--only TEXT] [--messages M] [--seeds S]
 
 **latency** prints, for each workload, number of processes and load, the latency of each
 protocol relative to the least that causality allows: mean and 99th percentile. The least is
@@ -11,9 +12,18 @@ as its predecessors are there (tests/core/test_adaptive.py compares it with `ks`
 It also prints the entries in a message, mean and most, and control packets per message.
 
 **freeze** lets one process (or two, or one that flaps) stand still for a while, and compares
-what the others deliver to each other meanwhile with the same run without the freeze.
+what the others deliver to each other meanwhile with the same run without the freeze. The two
+runs draw other random numbers once the freeze begins, so the others send more or fewer
+messages, by chance. `delivered` is the ratio of deliveries, with its standard error over the
+seeds. `in time` does not depend on that chance: it is the ratio of the shares of what was sent in
+that time and delivered in it. In a hub, where a client that gets no answer sends nothing, only
+`delivered` counts.
 
 **growth** keeps one process frozen for a long time, and prints the state of the others.
+
+**lists** takes the cells of load up to 0.3 in which a message has more than 6 entries on
+average, and prints what smaller caps change, and how long lists would be if every delivery
+were known everywhere at once (`Instant`): no protocol that lists can list less.
 
 Delays are lognormal with a mean of 1 ms, packets overtake each other, and load is messages
 per mean delay and process. All numbers are from simulated time, so they do not depend on
@@ -28,6 +38,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from causewire import protocols
+from causewire.core import adaptive_past
 from causewire.core.adaptive import Adaptive
 from causewire.core.endpoint import Outgoing
 from causewire.sim import SimulationConfig, Summary, simulate
@@ -43,6 +54,8 @@ class Count:
     messages = 0
     entries = 0
     most = 0
+    in_parts = 0
+    missing: dict[tuple[str, int], set[str]]
     endpoints: list[Adaptive]
 
 
@@ -63,6 +76,31 @@ class Counting(Adaptive):
             Count.entries += size
             Count.most = max(Count.most, size)
         return packets
+
+    def take_packets(self) -> list[Outgoing]:
+        packets = super().take_packets()
+        for _, packet in packets:
+            if packet[0] == "part":
+                Count.in_parts += len(packet[3])
+        return packets
+
+
+class Instant(Counting):
+    """The same if every process knew of every delivery at once, without a packet."""
+
+    __slots__ = ()
+
+    def _accept(self, source: str, peer: Any, message: Any) -> None:
+        super()._accept(source, peer, message)
+        _, mid, _, _, group, _ = message
+        if group:
+            missing = Count.missing.setdefault((source, mid), {*group} - {source})
+            missing.discard(self.me)
+            if missing:
+                return
+        for endpoint in Count.endpoints:
+            endpoint._past.delivered(source, group or self.me, mid)
+            endpoint._shorten(source, group or self.me, mid)
 
 
 ADAPTIVE = replace(protocols.describe("adaptive"), endpoint=Counting)
@@ -163,8 +201,9 @@ def config(
 
 def measure(variant: Variant, cell: Cell, seed: int) -> tuple[Summary, float, int]:
     """Run a cell; returns its summary, and the entries of a message, mean and most."""
-    Count.messages = Count.entries = Count.most = 0
+    Count.messages = Count.entries = Count.most = Count.in_parts = 0
     Count.endpoints = []
+    Count.missing = {}
     summary = simulate(config(variant, cell, seed))
     if summary.undelivered:
         raise SystemExit(f"{variant.label}, {cell}: not everything was delivered")
@@ -208,6 +247,53 @@ def latency(arguments: argparse.Namespace) -> None:
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
+CAPS = (4, 8, 16, 32, 64, 128)
+LONG = {
+    ("relay", 10, 0.3), ("relay", 20, 0.3), ("relay", 50, 0.1), ("relay", 50, 0.3),
+    ("requests, n/5 servers", 20, 0.3), ("requests, n/5 servers", 50, 0.1),
+    ("requests, n/5 servers", 50, 0.3), ("hub", 50, 0.3), ("broadcast", 50, 0.05),
+    ("broadcast", 50, 0.1), ("broadcast", 50, 0.3), ("groups of 8", 20, 0.3),
+}  # fmt: skip
+"""Cells of load up to 0.3 whose messages have more than 6 entries on average."""
+
+
+def lists(arguments: argparse.Namespace) -> None:
+    """Print what smaller caps cost, and how short lists could be."""
+    remembered, adaptive_past.REMEMBERED = adaptive_past.REMEMBERED, 1 << 30
+    instant = Variant("instant", replace(ADAPTIVE, endpoint=Instant), {"cap": None})
+    print(
+        "| workload | n | load | messages per delay and process | known at once | no cap | ", end=""
+    )
+    print(" | ".join([f"K = {cap}" for cap in CAPS]), "| csps |")
+    print("|" + " --- |" * (7 + len(CAPS)))
+    for cell in cells(arguments.messages):
+        where = (cell.name, cell.processes, cell.load)
+        if where not in LONG or arguments.only not in f"{cell.name} {cell.processes} {cell.load}":
+            continue
+        capped = [Variant(f"{cap}", ADAPTIVE, {"cap": cap}) for cap in CAPS]
+        row = [*map(str, where)]
+        least = 0.0
+        for variant in (instant, OPTIMUM, *capped, Variant("csps", "csps", {})):
+            adaptive_past.REMEMBERED = 1 << 30 if variant is instant else remembered
+            mean = entries = parts = load = 0.0
+            for seed in range(1, arguments.seeds + 1):
+                summary, listed, _ = measure(variant, cell, seed)
+                mean += summary.latency.mean_ns / arguments.seeds
+                entries += listed / arguments.seeds
+                parts += Count.in_parts / max(1, Count.messages) / arguments.seeds
+                load += Count.messages / cell.processes / (summary.execution_ns / MS)
+            if variant is instant:
+                row += [f"{load / arguments.seeds:.2f}", f"{entries:.1f}"]
+            elif variant is OPTIMUM:
+                least = mean
+                row.append(f"{entries:.1f}")
+            elif variant.label == "csps":
+                row.append(f"{mean / least:.2f}")
+            else:
+                row.append(f"{entries:.1f} + {parts:.1f}: {mean / least:.2f}")
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
 class Living:
     """Latencies between processes that are not frozen, of messages sent in the freeze."""
 
@@ -248,9 +334,9 @@ def freeze(arguments: argparse.Namespace) -> None:
     """Print the table of throughput and latency while a process is frozen."""
     print(
         "| workload | n | load | frozen | protocol "
-        "| throughput | mean, ms | frozen | p99 | frozen |"
+        "| delivered | in time | mean, ms | frozen | p99 | frozen |"
     )
-    print("|" + " --- |" * 10)
+    print("|" + " --- |" * 11)
     rounds = {"kind": "broadcast", "lockstep": False}
     table: list[tuple[Cell, list[int], bool]] = []
     chosen: list[tuple[str, dict[str, Any], int, float, float]] = [
@@ -271,25 +357,39 @@ def freeze(arguments: argparse.Namespace) -> None:
         if arguments.only not in f"{cell.name} {cell.processes} {cell.load}":
             continue
         for variant in (OPTIMUM, *VARIANTS):
-            sums = [0.0] * 6
-            for seed in range(1, arguments.seeds + 1):
-                for k, faults in enumerate(([], freezes(frozen, flapping))):
-                    Count.endpoints = []
-                    settings = config(variant, cell, seed, faults)
-                    names = settings.names()
-                    living = Living({names[i] for i in frozen}, BEGIN * MS, END * MS)
-                    simulate(settings, living)
-                    times = sorted(living.latencies)
-                    sums[k] += living.in_time
-                    sums[2 + k] += sum(times) / len(times) / MS / arguments.seeds
-                    sums[4 + k] += times[len(times) * 99 // 100] / MS / arguments.seeds
-            who = "flapping" if flapping else str(len(frozen))
-            print(
-                f"| {cell.name} | {cell.processes} | {cell.load} | {who} | {variant.label} "
-                f"| {sums[1] / sums[0]:.3f} | {sums[2]:.2f} | {sums[3]:.2f} "
-                f"| {sums[4]:.2f} | {sums[5]:.2f} |",
-                flush=True,
-            )
+            print_frozen(variant, cell, frozen, flapping, arguments.seeds)
+
+
+def print_frozen(
+    variant: Variant, cell: Cell, frozen: list[int], flapping: bool, seeds: int
+) -> None:
+    """Print a row of the table of freezes."""
+    counts: list[list[int]] = [[], []]
+    due = [0, 0]
+    means, tails = [0.0, 0.0], [0.0, 0.0]
+    for seed in range(1, seeds + 1):
+        for k, faults in enumerate(([], freezes(frozen, flapping))):
+            Count.endpoints = []
+            settings = config(variant, cell, seed, faults)
+            names = settings.names()
+            living = Living({names[i] for i in frozen}, BEGIN * MS, END * MS)
+            simulate(settings, living)
+            times = sorted(living.latencies)
+            counts[k].append(living.in_time)
+            due[k] += len(times)
+            means[k] += sum(times) / len(times) / MS / seeds
+            tails[k] += times[len(times) * 99 // 100] / MS / seeds
+    before, after = sum(counts[0]), sum(counts[1])
+    ratio = after / before
+    squares = sum((y - ratio * x) ** 2 for x, y in zip(*counts, strict=True))
+    error = (squares * seeds / max(1, seeds - 1)) ** 0.5 / before
+    who = "flapping" if flapping else str(len(frozen))
+    print(
+        f"| {cell.name} | {cell.processes} | {cell.load} | {who} | {variant.label} "
+        f"| {ratio:.3f} ± {error:.3f} | {after / due[1] / (before / due[0]):.3f} "
+        f"| {means[0]:.2f} | {means[1]:.2f} | {tails[0]:.2f} | {tails[1]:.2f} |",
+        flush=True,
+    )
 
 
 class Sampler:
@@ -346,13 +446,14 @@ def growth(arguments: argparse.Namespace) -> None:
 def main() -> None:
     """Run one of the three."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=["latency", "freeze", "growth"])
+    parser.add_argument("what", choices=["latency", "freeze", "growth", "lists"])
     parser.add_argument("--only", default="", help="only rows with this text in their name")
     parser.add_argument("--messages", type=int, default=3000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--delays", type=int, default=1000)
     arguments = parser.parse_args()
-    {"latency": latency, "freeze": freeze, "growth": growth}[arguments.what](arguments)
+    commands = {"latency": latency, "freeze": freeze, "growth": growth, "lists": lists}
+    commands[arguments.what](arguments)
 
 
 if __name__ == "__main__":
