@@ -68,8 +68,8 @@ PUBLIC: dict[str, str] = {
         Contents SqliteStore Store StoreError StoreFailed StoreInUse StoreRefused
     """,
     "causewire.trace": """
-        DELIVER Event HELD_FOR LANE NAMES RECEIVE RELEASE SEND ShivizLog Trace TraceBatch TraceError
-        TraceWriter arrow_schema open_trace open_writer read_shiviz trace_files trace_of
+        DELIVER Event HELD HELD_FOR LANE NAMES RECEIVE RELEASE SEND ShivizLog Trace TraceBatch
+        TraceError TraceWriter arrow_schema open_trace open_writer read_shiviz trace_files trace_of
         write_shiviz write_trace
     """,
     "causewire.check": """

@@ -28,10 +28,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Self
 
-from .adaptive_held import RunBuffer
+from .adaptive_held import RunBuffer, TellingBuffer
 from .adaptive_lanes import LaneEndpoint
 from .adaptive_packets import Entry, is_alias
-from .endpoint import LocalProtocolError
+from .endpoint import Blocked, LocalProtocolError
 
 __all__ = ["AliasEndpoint"]
 
@@ -52,6 +52,22 @@ class AliasEndpoint(LaneEndpoint):
         """By alias: the last message of this process that may be listed as one to it."""
         self._dropped: dict[str, int] = {}
         """By alias: messages of this process to it up to this number do not come."""
+
+    def tell_waits(self) -> None:
+        """Have `take_waits` return what messages wait for; without this it costs nothing."""
+        self._told = []
+        self._held = TellingBuffer(self.me, self._told, self._held)
+
+    def take_waits(self) -> list[Blocked]:
+        """Return each message that has begun to wait since the last call, with the reasons.
+
+        They are those that `blocked` gave when the wait began.
+        """
+        if not self._told:
+            return []
+        told = self._told.copy()
+        self._told.clear()
+        return told
 
     def expect(self, alias: str) -> None:
         """Let messages be sent to a process whose name is not known yet.

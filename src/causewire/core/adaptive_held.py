@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heappop
+from itertools import pairwise
 from typing import Self
 
 from .adaptive_packets import AdaptiveMessage
@@ -19,7 +20,7 @@ from .endpoint import Blocked, Packet, Wait
 from .held import HoldingBuffer, Need
 from .run import MessageRun
 
-__all__ = ["RunBuffer"]
+__all__ = ["RunBuffer", "TellingBuffer"]
 
 _new = tuple.__new__
 
@@ -135,3 +136,38 @@ class RunBuffer(HoldingBuffer):
             for k in range(start + 1, len(run.mids)):
                 fields = ("msg", run.mids[k], run.mids[k - 1], run.payloads[k], (), ())
                 yield (source, run.mids[k]), _new(AdaptiveMessage, fields)
+
+
+class TellingBuffer(RunBuffer):
+    """The same, which also reports each message that it holds, once, with its reasons.
+
+    Args:
+        me: The process whose buffer it is.
+        told: Where to append the reports.
+        held: What is in the buffer already, which is not reported.
+    """
+
+    __slots__ = ("_me", "_told")
+
+    def __init__(self, me: str, told: list[Blocked], held: RunBuffer) -> None:
+        for name in (*HoldingBuffer.__slots__, *RunBuffer.__slots__):
+            setattr(self, name, getattr(held, name))
+        self._me = me
+        self._told = told
+
+    def hold(self, source: str, mid: int, packet: Packet, needs: Iterable[Need]) -> None:
+        needs = list(needs)
+        super().hold(source, mid, packet, needs)
+        self._tell(source, mid, needs)
+
+    def hold_run(self, source: str, run: MessageRun, start: int = 0) -> None:
+        super().hold_run(source, run, start)
+        for before, mid in pairwise(run.mids[start:]):
+            self._tell(source, mid, [(source, before)])
+
+    def _tell(self, source: str, mid: int, needs: list[Need]) -> None:
+        waits = tuple([Wait("predecessor", *need) for need in sorted(set(needs))])
+        self._told.append(Blocked(source, mid, self._me, "receiver", waits))
+
+    def copy(self) -> Self:
+        raise TypeError("a buffer that tells is not copied")

@@ -20,7 +20,7 @@ from typing import Self
 from .adaptive_news import ReportingEndpoint
 from .adaptive_packets import Dest, Entry, Listed, Part
 from .adaptive_peer import AdaptivePeer, Listing, Waiting
-from .endpoint import Outgoing, RemoteProtocolError
+from .endpoint import Blocked, Outgoing, RemoteProtocolError, Wait
 from .run import MessageRun
 
 __all__ = ["LaneEndpoint", "is_for"]
@@ -39,7 +39,7 @@ def is_for(name: str, dest: Dest) -> bool:
 class LaneEndpoint(ReportingEndpoint):
     """Releases messages, with at most `cap` entries each."""
 
-    __slots__ = ("_burst", "_cap", "_indexed", "_part")
+    __slots__ = ("_burst", "_cap", "_indexed", "_part", "_told")
 
     def __init__(
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
@@ -53,6 +53,8 @@ class LaneEndpoint(ReportingEndpoint):
         """Most entries that a part carries."""
         self._indexed: dict[tuple[str, Dest], dict[tuple[int, str, int], Waiting]] = {}
         """Messages in lanes by what they list: (message, destination, message that waits)."""
+        self._told: list[Blocked] | None = None
+        """Messages that have begun to wait, if the driver wants to know (`tell_waits`)."""
 
     def _flush(self) -> None:
         """Make the lists of the messages in the burst, and release those that may leave."""
@@ -74,7 +76,8 @@ class LaneEndpoint(ReportingEndpoint):
             unnamed = (self.me, peer.alias[0])
             entries = [entry for entry in entries if entry[:2] != unnamed]
         peer.upto = self._past.stamp
-        first = peer.mids[bisect_right(peer.mids, peer.posted, peer.head)]
+        start = bisect_right(peer.mids, peer.posted, peer.head)
+        first = peer.mids[start]
         peer.posted = peer.mids[-1]
         if not peer.lane and (self._cap is None or len(entries) <= self._cap):
             if entries or group:
@@ -83,6 +86,10 @@ class LaneEndpoint(ReportingEndpoint):
             return True
         if entries or group:
             self._wait(peer, first, group, entries)
+        if self._told is not None:
+            waits = (Wait("ack", peer.name, peer.lane[0].mid),)
+            new = peer.mids[start:]
+            self._told += [Blocked(self.me, mid, peer.name, "sender", waits) for mid in new]
         return False
 
     def _wait(
@@ -247,6 +254,7 @@ class LaneEndpoint(ReportingEndpoint):
         twin._burst = [twin._peers[peer.name] for peer in self._burst]
         twin._cap = self._cap
         twin._part = self._part
+        twin._told = None
         twin._indexed = {}
         for name, peer in twin._peers.items():
             for waiting in peer.lane:

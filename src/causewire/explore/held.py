@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..report.names import shown
-from ..trace import HELD_FOR, LANE
+from ..trace import HELD, HELD_FOR, LANE
 from .behind import Leg, arrival_before, behind
 from .causality import Causality
 from .faults import WORDS, Span
@@ -136,7 +136,7 @@ def story(run: RunData, axis: Axis, causality: Causality, spans: list[Span], cop
 
 def _listed(run: RunData, receive: int) -> list[str]:
     """Return what a message that arrived had to wait for, if the trace says it."""
-    process, place = int(run.rows.process[receive]), int(run.place[receive])
+    process, place = int(run.rows.process[receive]), int(run.place[_held(run, receive)])
     last = int(run.bounds[process + 1] - run.bounds[process])
     own: list[str] = []
     others: list[str] = []
@@ -154,6 +154,22 @@ def _listed(run: RunData, receive: int) -> list[str]:
     if own:
         sentences.append(f"{own[0]}, before it on the same channel, was not delivered either.")
     return sentences
+
+
+def _held(run: RunData, receive: int) -> int:
+    """Return the row after which the trace says what a message that arrived waits for.
+
+    It is a row of its own where messages arrive in runs, as at a node.
+    """
+    rows = run.rows
+    kinds = [k for k, kind in enumerate(run.kinds) if kind == HELD]
+    same = (
+        np.isin(rows.kind, kinds)
+        & (rows.process == rows.process[receive])
+        & (rows.origin == rows.origin[receive])
+        & (rows.mid == rows.mid[receive])
+    )
+    return int(np.argmax(same)) if same.any() else receive
 
 
 def _in_lane(run: RunData, send: int, release: int, target: str) -> list[str]:

@@ -6,8 +6,13 @@
     release   a message is put on the network; metadata_bytes is what it takes in a datagram
               in addition to its payload, if it is alone in it
     receive   a message arrives for the first time
+    held      a message that came has to wait, and each row `held_for` that follows names a
+              message that it waits for; peers: from whom the message came that waits
+    lane      a message waits here for its destination alone; peers: this destination
     control   a packet without a message leaves (protocols that run on a link)
     deliver   a message is put into the application's queue
+
+`held`, `held_for` and `lane` are written under `adaptive`.
 
 While a node writes a trace, its datagrams carry its Lamport time, so that the column
 `lamport` orders the rows of all nodes that do.
@@ -23,9 +28,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..core.endpoint import Delivery
+from ..core.endpoint import Blocked, Delivery
 from ..core.run import MessageRun
-from ..trace import DELIVER, RECEIVE, RELEASE, SEND, Event, open_trace, open_writer
+from ..trace import (
+    DELIVER,
+    HELD,
+    HELD_FOR,
+    LANE,
+    RECEIVE,
+    RELEASE,
+    SEND,
+    Event,
+    open_trace,
+    open_writer,
+)
 from ..transport import Session
 from ..transport.frames import put_run
 
@@ -42,6 +58,11 @@ def lives_in(path: str | os.PathLike[str], name: str) -> int:
     return sum(
         event.kind == START and event.process.partition("/")[0] == name for event in trace.events()
     )
+
+
+def _label(alias: str, labels: dict[str, str]) -> str:
+    """Return the label of a process; one that was not met yet has its plain name."""
+    return labels.get(alias) or alias.partition("\0")[0]
 
 
 class TraceRecorder:
@@ -119,6 +140,17 @@ class TraceRecorder:
             if number is not None:
                 size = len(payload) - self._list_bytes(payload, run.per)
                 self._row(RECEIVE, label, number, (label,), size)
+
+    def waiting(self, waits: list[Blocked], labels: dict[str, str]) -> None:
+        """Write rows for messages that have begun to wait, and for what each waits for."""
+        for origin, mid, to, where, reasons in waits:
+            if where == "sender":
+                self._row(LANE, self._process, mid, (_label(to, labels),))
+                continue
+            source = _label(origin, labels)
+            self._row(HELD, source, mid, (source,))
+            for wait in reasons:
+                self._row(HELD_FOR, _label(wait.peer, labels), wait.mid, (source,))
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
         """Write a row for each delivery."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..trace.schema import DELIVER, HELD_FOR, LANE, RECEIVE, RELEASE, SEND, Event
+from ..trace.schema import DELIVER, HELD, HELD_FOR, LANE, RECEIVE, RELEASE, SEND, Event
 
 __all__ = ["Arrow", "Bar", "Fault", "MessageKey", "Picture", "message_of", "natural"]
 
@@ -158,7 +158,7 @@ class Picture:
         came: dict[str, MessageKey | None] = {}
         for row in self.rows:
             message = message_of(row)
-            if row.kind == RECEIVE:
+            if row.kind in (RECEIVE, HELD):
                 came[row.process] = message
             elif row.kind == LANE and message is not None:
                 self.lanes.setdefault(message, []).extend(row.peers)

@@ -12,6 +12,7 @@ nothing.
 from .reader import Trace, TraceBatch, open_trace, trace_files, trace_of
 from .schema import (
     DELIVER,
+    HELD,
     HELD_FOR,
     LANE,
     NAMES,
@@ -27,6 +28,7 @@ from .writer import TraceWriter, open_writer, write_trace
 
 __all__ = [
     "DELIVER",
+    "HELD",
     "HELD_FOR",
     "LANE",
     "NAMES",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COLUMNS",
     "DELIVER",
+    "HELD",
     "HELD_FOR",
     "LANE",
     "NAMES",
@@ -55,9 +56,12 @@ RECEIVE = "receive"
 DELIVER = "deliver"
 """The application got the message."""
 
+HELD = "held"
+"""The message came before and has to wait; rows `held_for` follow, and say what for."""
+
 HELD_FOR = "held_for"
-"""After the `receive` of a message that has to wait, at the same process: this row is about a
-message that it waits for; `peers` = the sender of the message that waits."""
+"""After the `receive` or `held` row of a message that has to wait, at the same process: this row is
+about a message that it waits for; `peers` = the sender of the message that waits."""
 
 LANE = "lane"
 """The message waits at its sender for one peer alone, which is in `peers`."""

@@ -218,14 +218,23 @@ class Arrivals:
         else:
             self.collect(run)
 
+    def tell_waits(self) -> None:
+        """Report messages that have begun to wait, if somebody observes."""
+        if self.observer is not None and (waits := self._carrier.take_waits()):
+            self.observer.waiting(waits, self._labels())
+
+    def _labels(self) -> dict[str, str]:
+        return {alias: session.label for alias, session in self.aliases.items()}
+
     def collect(self, run: MessageRun | None = None) -> None:
         """Put what the protocol delivered into the queue; most often it is just `run`."""
         deliveries = self._carrier.take_deliveries()
+        if self.observer is not None:
+            self.tell_waits()
         if not deliveries:
             return
         if self.observer is not None:
-            labels = {alias: session.label for alias, session in self.aliases.items()}
-            self.observer.delivered(deliveries, labels)
+            self.observer.delivered(deliveries, self._labels())
         if self._withdrawn:
             deliveries = [one for one in deliveries if one.payload.__class__ is not Withdrawn]
             if not deliveries:

@@ -128,6 +128,13 @@ class Carrier(ABC):
     def blocked(self) -> list[Blocked]:
         """Return what is held back, and why."""
 
+    def tell_waits(self) -> None:  # noqa: B027 - most do not tell
+        """Have `take_waits` return what messages wait for, if the protocol tells it."""
+
+    def take_waits(self) -> list[Blocked]:
+        """Return each message that has begun to wait since the last call, with the reasons."""
+        return []
+
     @abstractmethod
     def confirmed(self, peer: str, acked: int) -> int:
         """Return the last message that the application of `peer` has.

@@ -31,7 +31,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.adaptive import Adaptive, Checked, Dest, Entries, Entry, Got, News, Part, Seen
-from ..core.endpoint import Packet, RemoteProtocolError
+from ..core.endpoint import Blocked, Packet, RemoteProtocolError
 from ..core.run import MessageRun
 from ..protocols import Protocol
 from .carrier import Native
@@ -246,6 +246,12 @@ class Listing(Native):
         except MalformedError:
             return 0
         return min(start + size, len(payload))
+
+    def tell_waits(self) -> None:
+        self.endpoint.tell_waits()
+
+    def take_waits(self) -> list[Blocked]:
+        return self.endpoint.take_waits()
 
     # -- control packets --------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.endpoint import Delivery
+from ..core.endpoint import Blocked, Delivery
 from ..core.run import MessageRun
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ class Observer(Protocol):
 
     def arrived(self, session: Session, run: MessageRun) -> None:
         """Messages arrived for the first time."""
+
+    def waiting(self, waits: list[Blocked], labels: dict[str, str]) -> None:
+        """Messages have begun to wait for others, here or at their receiver."""
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
         """Messages were put into the application's queue."""

@@ -56,6 +56,8 @@ class Pump:
                 self._release(by_alias[alias], run)
             if carrier.releases_at_once:
                 break
+        if self.observer is not None:
+            arrivals.tell_waits()
         for alias, mid in carrier.take_acks().items():
             session = by_alias[alias]
             session.delivered = max(session.delivered, mid)

@@ -206,6 +206,8 @@ class Transport(Generic[A]):
         for part in (self._arrivals, self._acceptance, self._pump):
             part.observer = observer
         self._observer = observer
+        if observer is not None:
+            self._carrier.tell_waits()
 
     # -- receiving ------------------------------------------------------------
 
