@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from causewire.transport import (
     Room,
     TransportConfig,
@@ -89,6 +91,26 @@ def test_who_sends_without_a_pause_is_paused_until_datagrams_have_left() -> None
     pair.out(pair.ann)
     assert pair.ann.next_event() == Room()
     assert pair.ann.try_send("bob", b"x") is not None
+
+
+def test_send_takes_the_short_way_while_there_is_room_and_does_not_pause() -> None:
+    pair = Pair().meet()
+    acceptance = pair.ann._acceptance
+    looked, accept = 0, acceptance._accept
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return accept(*arguments)
+
+    acceptance._accept = counted  # type: ignore[method-assign,assignment]
+    sent = 0
+    while pair.ann.send("bob", b"x") is not None:
+        sent += 1
+    assert sent == TransportConfig().peer_messages
+    assert looked < sent / 1000
+    pair.exchange()
+    assert payloads(pair.bob)[:2] == [b"x", b"x"]
 
 
 def test_who_was_turned_down_hears_of_room() -> None:

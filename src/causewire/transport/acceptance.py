@@ -1,9 +1,9 @@
 """Accepting messages from the application: is there room, and for whom.
 
-`try_send` is the fast path. While a session has credit (see `ledger`), accepting a message
-takes one look-up, one comparison and two subtractions. It also keeps a sender that never
-pauses from starving everybody else: without a call of `datagrams_to_send` in between, it accepts a
-limited number of messages.
+While a session has credit (see `ledger`), accepting a message takes one look-up, one comparison
+and two subtractions. `try_send` keeps a sender that never pauses from starving everybody else:
+without a call of `datagrams_to_send` in between, it accepts a limited number of messages. `send`
+accepts as long as there is room.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Acceptance(Generic[A]):
         self._stats = stats
         self._receipt = receipt
         self._driver = driver
-        self.try_send = self._fast_path()
+        self.send = self._fast_path(self._send_without_credit)
+        self.try_send = self._fast_path(self._try_send_without_credit)
         self.observer: Observer | None = None
         self._turn = 0
         """Calls of `next_turn` so far."""
@@ -75,17 +76,26 @@ class Acceptance(Generic[A]):
         self._paused = False
         return paused
 
-    def _fast_path(self) -> Callable[[str | Collection[str], Any], A | None]:
-        """Return `try_send`: a closure, since every message goes through it."""
+    def _fast_path(self, without_credit: Callable[..., A | None]) -> Callable[..., A | None]:
+        """Return `send` or `try_send`: a closure, since every message goes through one.
+
+        Args:
+            without_credit: What to do for a session that has no credit left.
+        """
         session_of = self._live.get
-        without_credit = self._try_send_without_credit
         new, receipt, driver = _new, self._receipt, self._driver
 
-        def try_send(to: str | Collection[str], payload: Any) -> A | None:
-            """Accept a message if that is possible at once and without harm to others.
+        def send(to: str | Collection[str], payload: Any, wait_for_peer: bool = False) -> A | None:
+            """Accept a message, or return None if there is no room; a `Room` event follows then.
 
-            Returns None if there is no room, or if enough messages have been accepted in
-            this turn that datagrams should be sent first. A `Room` event follows.
+            `try_send` also returns None if enough messages have been accepted in this turn
+            that datagrams should be sent first.
+
+            Args:
+                to: The name of a process, or several names.
+                payload: The message: bytes, or what can be copied into bytes.
+                wait_for_peer: Whether to keep the message for the next incarnation of a
+                    destination that is gone.
 
             Raises:
                 UnknownPeer: A destination is not known.
@@ -97,7 +107,7 @@ class Acceptance(Generic[A]):
             try:
                 session = session_of(to)  # type: ignore[arg-type]
             except TypeError:  # it is a list, say
-                return without_credit(to, payload)
+                return without_credit(to, payload, wait_for_peer)
             if session is not None and payload.__class__ is bytes:
                 left = session.credit_left - len(payload) - COST
                 if left >= 0:
@@ -105,19 +115,29 @@ class Acceptance(Generic[A]):
                     session.credit -= 1
                     session.credit_left = left
                     return new(receipt, (mid, session.alone, driver))
-            return without_credit(to, payload)
+            return without_credit(to, payload, wait_for_peer)
 
-        return try_send
+        return send
 
-    def _try_send_without_credit(self, to: str | Collection[str], payload: Any) -> A | None:
+    def _try_send_without_credit(
+        self, to: str | Collection[str], payload: Any, wait_for_peer: bool
+    ) -> A | None:
         session = self._live.get(to) if isinstance(to, str) else None
         used_up = session is not None and session.lent > 0
         if self._burst <= 0 or (used_up and session.lent_in == self._turn):  # type: ignore[union-attr]
             self._paused = True
             return None
-        accepted = self.send(to, payload)
+        accepted = self._send_without_credit(to, payload, wait_for_peer)
         if accepted is not None:
             self._burst -= 1
+        return accepted
+
+    def _send_without_credit(
+        self, to: str | Collection[str], payload: Any, wait_for_peer: bool
+    ) -> A | None:
+        """Accept a message, and give its session credit for more of them."""
+        accepted = self._accept(to, payload, wait_for_peer)
+        if accepted is not None:
             session = accepted[1][0] if isinstance(to, str) and accepted[1] else None
             short = session is not None and not self._linked and self.observer is None
             if short and session is not None and not self._peers.known[session.name].gone:
@@ -125,24 +145,7 @@ class Acceptance(Generic[A]):
                 session.lent_in = self._turn
         return accepted
 
-    def send(
-        self, to: str | Collection[str], payload: Any, wait_for_peer: bool = False
-    ) -> A | None:
-        """Accept a message, or return None if there is no room; a `Room` event follows then.
-
-        Args:
-            to: The name of a process, or several names.
-            payload: The message: bytes, or what can be copied into bytes.
-            wait_for_peer: Whether to keep the message for the next incarnation of a
-                destination that is gone.
-
-        Raises:
-            UnknownPeer: A destination is not known.
-            PeerGone: A destination left, or was given up.
-            Superseded: Peers ignore this process.
-            TypeError: The payload is not bytes.
-            ValueError: The payload is too long.
-        """
+    def _accept(self, to: str | Collection[str], payload: Any, wait_for_peer: bool) -> A | None:
         names = destinations(to)
         if payload.__class__ is not bytes:
             payload = _as_bytes(payload)

@@ -46,16 +46,17 @@ class Inbox(deque[Any]):
         super().__init__()
         self.journal: Journal | None = None
         self.unhandled: deque[Any] = deque(unhandled)
-        """Everything that is not handled, oldest first, wherever it is; None as above."""
-        self.handled = handled
-        """How many have been handled since the first start, without a gap."""
+        """Everything that is not handled, oldest first, wherever it is; None as above. If the
+        application does not say what it has handled, `handled` brings it up to date."""
+        self._handled = handled
         self.explicit = explicit
         self.guard: AbstractContextManager[Any] = nullcontext()
         """Protects what follows; a driver puts a lock here if threads take messages."""
-        self.ready = _Ready(self)
+        self.ready: deque[Any] = _Ready(self) if explicit else deque()
         """What the application may take."""
-        self._in_hand = 0
-        """How many the application has taken and not handled, if it does not say so."""
+        self._offered = 0
+        """How many of `unhandled` are in `ready` or were taken from there, if the application
+        does not say what it has handled. So nothing has to be done when it takes a message."""
         self._positions: dict[Any, int] = {}
         """Where the messages are, counted from the first start, if the application says so."""
         self.restart()
@@ -64,8 +65,9 @@ class Inbox(deque[Any]):
         """Let the application take everything that is not handled."""
         self.ready.clear()
         self.ready.extend([item for item in self.unhandled if item is not None])
+        self._offered = len(self.ready)
         self._positions.clear()
-        self._count(self.handled, self.unhandled)
+        self._count(self._handled, self.unhandled)
 
     def _count(self, first: int, items: Iterable[Any]) -> None:
         if self.explicit:
@@ -74,15 +76,24 @@ class Inbox(deque[Any]):
                     continue
                 self._positions[_key(item)] = position
 
+    @property
+    def handled(self) -> int:
+        """How many have been handled since the first start, without a gap."""
+        with self.guard:
+            self._sweep(1)
+        return self._handled
+
     def __len__(self) -> int:
+        with self.guard:
+            self._sweep(1)
         return len(self.unhandled)
 
     def __bool__(self) -> bool:
-        return bool(self.unhandled)
+        return len(self) > 0
 
     def __iadd__(self, deliveries: Iterable[Any]) -> Inbox:
         with self.guard:
-            self._count(self.handled + len(self.unhandled), deliveries)
+            self._count(self._handled + len(self.unhandled), deliveries)
             self.unhandled += deliveries
         self.extend(deliveries)
         return self
@@ -92,7 +103,7 @@ class Inbox(deque[Any]):
         if self.journal is not None:
             self.journal.event(event)
         with self.guard:
-            self._count(self.handled + len(self.unhandled), [event])
+            self._count(self._handled + len(self.unhandled), [event])
             self.unhandled.append(event)
         super().append(event)
 
@@ -104,29 +115,33 @@ class Inbox(deque[Any]):
     def stored(self, count: int) -> None:
         """Let the application take the oldest `count`, as they are in the store now."""
         popleft = super().popleft
-        self.ready.extend([popleft() for _ in range(count)])
+        with self.guard:
+            self._offered += count
+            self.ready.extend([popleft() for _ in range(count)])
 
     # -- what is handled --------------------------------------------------------
-
-    def taken(self, item: Any) -> None:
-        """Note that the application has taken one; the caller has the guard."""
-        if not self.explicit:
-            self._all_done()
-            self._in_hand = 1
-        elif not isinstance(item, ReportedDelivery):
-            self._done(item)  # an event, or a message of this process to itself
 
     def done(self) -> None:
         """Note that all that was taken is handled, unless the application says so itself."""
         with self.guard:
-            self._all_done()
+            self._sweep(0)
 
-    def _all_done(self) -> None:
-        popleft = self.unhandled.popleft
-        for _ in range(self._in_hand):
-            popleft()
-        self.handled += self._in_hand
-        self._in_hand = 0
+    def _sweep(self, in_hand: int) -> None:
+        """Drop what was taken but for the last ones, which the application may have in hand."""
+        if self.explicit:
+            return
+        unhandled = self.unhandled
+        left = len(self.ready) + in_hand
+        while self._offered > left:
+            self._offered -= unhandled.popleft() is not None
+            self._handled += 1
+        self._skip()
+
+    def _skip(self) -> None:
+        """Drop what was handled before those before it."""
+        while self.unhandled and self.unhandled[0] is None:
+            self.unhandled.popleft()
+            self._handled += 1
 
     def done_with(self, source: str, incarnation: int, mid: int) -> None:
         """Note that the application says that it has handled a message."""
@@ -134,21 +149,20 @@ class Inbox(deque[Any]):
             with self.guard:
                 self._done_at(self._positions.pop((source, incarnation, mid), -1))
 
-    def _done(self, item: Any) -> None:
-        self._done_at(self._positions.pop(_key(item), -1))
+    def taken(self, item: Any) -> None:
+        """Note that the application has taken one, if it is one that it does not report on."""
+        if not isinstance(item, ReportedDelivery):  # an event, or a message to itself
+            self._done_at(self._positions.pop(_key(item), -1))
 
     def _done_at(self, position: int) -> None:
-        unhandled = self.unhandled
-        if position > self.handled:
-            unhandled[position - self.handled] = None
+        if position > self._handled:
+            self.unhandled[position - self._handled] = None
             if self.journal is not None:
                 self.journal.handled_early(position)
-        elif position == self.handled:
-            unhandled.popleft()
-            self.handled += 1
-            while unhandled and unhandled[0] is None:
-                unhandled.popleft()
-                self.handled += 1
+        elif position == self._handled:
+            self.unhandled.popleft()
+            self._handled += 1
+            self._skip()
 
 
 def _key(item: Any) -> Any:
@@ -157,7 +171,10 @@ def _key(item: Any) -> Any:
 
 
 class _Ready(deque[Any]):
-    """Messages that are in the store; the inbox learns when one is taken."""
+    """Messages that are in the store, for an application that says what it has handled.
+
+    The inbox learns when one is taken.
+    """
 
     def __init__(self, inbox: Inbox) -> None:
         super().__init__()
