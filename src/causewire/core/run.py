@@ -48,8 +48,9 @@ class MessageRun(NamedTuple):
                 and type(mids[0]) is int
                 and 0 <= pid < mids[0]
                 and (
+                    len(mids) == 1
                     # A range ascends by itself, which is what most runs have.
-                    (type(mids) is range and mids.step > 0)
+                    or (type(mids) is range and mids.step > 0)
                     # A sum is not an int if there is a float among the numbers.
                     or (type(sum(mids)) is int and all(map(lt, mids, mids[1:])))
                 )

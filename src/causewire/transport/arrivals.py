@@ -31,6 +31,9 @@ from .withdrawn import Withdrawn
 __all__ = ["Arrivals"]
 
 
+_DELIVERED = Delivered()
+
+
 class Arrivals:
     """The way of messages from the network to the application."""
 
@@ -79,6 +82,10 @@ class Arrivals:
         """The number of messages that the queue has room for; 0 or less if it is full."""
         batches = self._batches
         messages = len(self.messages)
+        if not messages:  # which is most common: the application has taken everything
+            batches.clear()
+            self._queue_bytes = 0
+            return self._config.queue_messages
         taken = self._put - messages
         while batches and batches[0][0] <= taken:
             self._queue_bytes -= batches.popleft()[1]
@@ -247,7 +254,7 @@ class Arrivals:
             size = sum([len(payload) for _, _, payload in deliveries])
         messages = self.messages
         if not messages:
-            self._emit(Delivered())
+            self._emit(_DELIVERED)
         messages += deliveries
         count = len(deliveries)
         self._put += count
@@ -275,7 +282,7 @@ class Arrivals:
     def insert(self, event: Event) -> None:
         """Put an event into the queue, between messages."""
         if not self.messages:
-            self._emit(Delivered())
+            self._emit(_DELIVERED)
         self.messages.append(event)  # type: ignore[arg-type]
         self._put += 1
         self._batches.append((self._put, 0))

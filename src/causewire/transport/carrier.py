@@ -17,12 +17,16 @@ from typing import Any
 
 from ..core import adaptive, fifo, hybrid
 from ..core.endpoint import Blocked, Delivery, RemoteProtocolError
+from ..core.fifo import Ack
+from ..core.hybrid import Permit
 from ..core.payloads import replace_payload
 from ..core.run import MessageRun
 from ..protocols import Protocol, create
 from .withdrawn import NOTHING
 
 __all__ = ["Carrier", "Native", "is_native"]
+
+_new = tuple.__new__
 
 
 class Carrier(ABC):
@@ -207,11 +211,11 @@ class Native(Carrier):
         self.endpoint.receive_run(source, run)
 
     def acked(self, source: str, mid: int) -> int:
-        self.endpoint.receive(source, fifo.Ack(mid))
+        self.endpoint.receive(source, _new(Ack, ("ack", mid)))
         return 0
 
     def permitted(self, source: str, mid: int) -> None:
-        self.endpoint.receive(source, hybrid.Permit(mid))
+        self.endpoint.receive(source, _new(Permit, ("permit", mid)))
 
     def take_runs(self) -> list[tuple[str, MessageRun]]:
         return self.endpoint.take_runs()

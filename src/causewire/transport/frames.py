@@ -61,6 +61,9 @@ _MESSAGES, _PIECE = int(FrameType.MESSAGES), int(FrameType.PIECE)
 
 PER, EVEN, NEXT, WITHDRAWN = 1, 2, 4, 2  # flags of MESSAGES; PIECE has the first and the last
 
+_SINGLE = _MESSAGES | EVEN | NEXT  # the least of the two types that `put_single` writes
+_new = tuple.__new__
+
 RUN_HEAD = 1 + 4 + 8 + 8 + 4
 """The most bytes that a run takes in addition to its arrays and payloads."""
 
@@ -422,6 +425,14 @@ def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, int]:
+    if kind >= _SINGLE and left > 0 and data[at : at + 1] == b"\x01":
+        mid, at = get(data, at + 1)
+        back, at = get(data, at)
+        size, at = get(data, at)
+        pid, end = mid - back - 1, at + size
+        if pid < 0 or not size or end > len(data):
+            raise MalformedError("cut short, or not numbered from 1")
+        return _new(MessageRun, ((mid,), pid, (data[at:end],), kind > _SINGLE, size)), end
     count, at = get(data, at)
     mid, at = get(data, at)
     back, at = get(data, at)

@@ -32,6 +32,8 @@ from .withdrawn import Withdrawn
 
 __all__ = ["Item", "Outbound", "messages_in"]
 
+_new = tuple.__new__
+
 Item: TypeAlias = MessageRun | Piece
 """Messages, or a part of one, that a datagram carries, and that leave again if it is lost."""
 
@@ -185,8 +187,8 @@ class Outbound:
         queue = self._queue
         if self._resend or len(queue) != 1 or len(queue[0].mids) != 1 or self.withdrawn:
             return None
-        (mid,), pid, payloads, per, _ = queue[0]
-        payload = payloads[0]
+        mids, pid, payloads, per, _ = queue[0]
+        mid, payload = mids[0], payloads[0]
         size = len(payload)
         if (
             not 0 < size <= most
@@ -194,7 +196,7 @@ class Outbound:
             or self._flying_bytes >= self.peer_bytes
         ):
             return None
-        run = MessageRun((mid,), pid, (payload,), per, size)
+        run: MessageRun = _new(MessageRun, (mids, pid, payloads, per, size))
         queue.clear()
         self._flying.append(run)
         self._flying_messages += 1

@@ -21,6 +21,9 @@ from .session import Session
 __all__ = ["Pump"]
 
 
+_new = tuple.__new__
+
+
 class Pump:
     """Moves what the protocol of a process produces to its sessions."""
 
@@ -89,7 +92,7 @@ class Pump:
         """Record that the peer's application has the messages up to `mid`."""
         session.confirmed = mid
         self._ledger.release(session, messages, size)
-        self._emit(Confirmed(session))
+        self._emit(_new(Confirmed, (session,)))
         self._peers.room_again()
 
     def _confirm_linked(self) -> None:

@@ -27,7 +27,7 @@ found in constant time, however many items were deleted before it; a `dict` is n
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .congestion import CongestionWindow
@@ -86,12 +86,14 @@ class Sent:
     stream: Sequence[tuple[int, bytes]] = ()
     """Parts of the stream of control packets."""
 
-    def __init__(self, time: float, size: int = 0, control: bool = False) -> None:
+    def __init__(
+        self, time: float, size: int = 0, control: bool = False, item: Any = None
+    ) -> None:
         self.time = time
         self.size = size
         self.control = control
         """Whether it had an ack or a permit of the protocol, or a question."""
-        self.items: list[Any] = []
+        self.items: list[Any] = [] if item is None else [item]
         """Messages and parts of messages in it."""
 
 
@@ -159,7 +161,7 @@ class Recovery:
         return self.in_flight < self.window.size or self.probes > 0
 
     def acknowledged(
-        self, ranges: Iterable[tuple[int, int]], now: float
+        self, ranges: Sequence[tuple[int, int]], now: float
     ) -> tuple[list[Sent], list[Sent]]:
         """Process an ack; return the datagrams that have arrived, and those that are lost.
 
@@ -167,8 +169,12 @@ class Recovery:
             MalformedError: The ack is about a datagram that was never sent.
         """
         sent, window = self.sent, self.window
-        arrived: list[Sent] = []
         in_use = 2 * self.in_flight >= window.size
+        largest = self.next_number - 1
+        if len(sent) == 1 and largest in sent and ranges[0][1] == largest and not in_use:
+            if not self._condemned:
+                return self._all_arrived(largest, now)
+        arrived: list[Sent] = []
         largest = self._largest
         for low, high in ranges:
             if high >= self.next_number:
@@ -198,6 +204,20 @@ class Recovery:
         self._base = now
         self.round_trip.backoff = 0
         return arrived, self._missing(now)
+
+    def _all_arrived(self, number: int, now: float) -> tuple[list[Sent], list[Sent]]:
+        """Process the ack of the last datagram, while it is the only one in flight."""
+        one = self.sent.pop(number)
+        self.in_flight = 0
+        trip = self.round_trip
+        seconds = now - one.time
+        if not one.patient or seconds < trip.smoothed:
+            trip.measured(seconds)
+        trip.backoff = 0
+        self._largest = number
+        self._base = now
+        self._loss_at = None
+        return [one], []
 
     def _acquit(self, low: int, high: int) -> None:
         """Undo the consequences of losses that were false alarms."""

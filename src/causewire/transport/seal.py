@@ -34,6 +34,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 from zlib import crc32
 
+from .heads import HEAD
 from .noise import Handshake, HandshakeError, SessionKeys
 from .varint import put, put_text
 
@@ -70,8 +71,8 @@ class Seal(ABC):
         """Return the whole datagram."""
 
     @abstractmethod
-    def open(self, number: int, head: bytes, sealed: bytes) -> bytes | None:
-        """Return the contents behind a head, or None if they are not what was sealed."""
+    def open(self, number: int, datagram: bytes) -> bytes | None:
+        """Return the contents of a datagram, or None if they are not what was sealed."""
 
 
 class Exchange(ABC):
@@ -170,9 +171,10 @@ class _Checksum(Seal):
     def close(self, number: int, head: bytes, contents: bytes) -> bytes:
         return b"%b%b%b" % (head, contents, _CRC.pack(crc32(contents, crc32(head))))
 
-    def open(self, number: int, head: bytes, sealed: bytes) -> bytes | None:
-        contents = sealed[:-4]
-        return contents if _CRC.pack(crc32(contents, crc32(head))) == sealed[-4:] else None
+    def open(self, number: int, datagram: bytes) -> bytes | None:
+        if _CRC.pack(crc32(datagram[:-4])) != datagram[-4:]:
+            return None
+        return datagram[HEAD.size : -4]
 
 
 class Keyed(Sealer):
@@ -323,7 +325,7 @@ class _Aead(Seal):
             self._advance()
         return head + self._encrypt(_NONCE.pack(0, number), contents, head)
 
-    def open(self, number: int, head: bytes, sealed: bytes) -> bytes | None:
+    def open(self, number: int, datagram: bytes) -> bytes | None:
         behind = self._epoch - number // EPOCH
         if behind == 0:
             decrypt = self._decrypt
@@ -334,6 +336,7 @@ class _Aead(Seal):
         else:
             return None
         try:
+            head, sealed = datagram[: HEAD.size], datagram[HEAD.size :]
             contents = decrypt(_NONCE.pack(0, number), sealed, head)
         except self._invalid:
             return None

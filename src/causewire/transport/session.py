@@ -289,10 +289,10 @@ class Session:
 
     def open(self, number: int, data: bytes) -> bytes | None:
         """Return the contents of a datagram, or None if it does not verify."""
-        opened = self._opening.open(number, data[: HEAD.size], data[HEAD.size :])
+        opened = self._opening.open(number, data)
         if opened is None and self._former:
             for seals in self._former.values():
-                opened = seals[1].open(number, data[: HEAD.size], data[HEAD.size :])
+                opened = seals[1].open(number, data)
                 if opened is not None:
                     self._former[self._opening.tag] = self._sealing, self._opening
                     self._sealing, self._opening = seals
@@ -377,8 +377,7 @@ class Session:
         number = recovery.next_number
         sealing = self._sealing
         datagram = sealing.close(number, HEAD.pack(SESSION, sealing.tag, number), frame)
-        sent = Sent(now, len(datagram), control)
-        sent.items.append(run)
+        sent = Sent(now, len(datagram), control, run)
         if self.owes is None:
             self.owes = now
         recovery.departs(sent)

@@ -14,6 +14,9 @@ __all__ = ["LARGEST", "MalformedError", "get", "get_bytes", "get_text", "put", "
 LARGEST = (1 << 62) - 1
 """The largest number that can be written."""
 
+_FOUR = (1 << 30) - 1
+"""The largest number that takes four bytes."""
+
 _SMALL = tuple(bytes((n,)) for n in range(64))
 
 
@@ -46,11 +49,11 @@ def get(data: bytes, at: int) -> tuple[int, int]:
             return (first & 63) << 8 | data[at + 1], at + 2
     except IndexError:
         raise MalformedError("cut short") from None
-    size = 1 << (first >> 6)
-    end = at + size
+    end = at + (4 if first < 192 else 8)
     if end > len(data):
         raise MalformedError("cut short")
-    return int.from_bytes(data[at:end], "big") & ((1 << (8 * size - 2)) - 1), end
+    number = int.from_bytes(data[at:end], "big")
+    return number & (_FOUR if first < 192 else LARGEST), end
 
 
 def get_bytes(data: bytes, at: int, most: int) -> tuple[bytes, int]:
