@@ -25,6 +25,11 @@ __all__ = ["Bridge"]
 DRAIN = 64
 """Datagrams that are taken from the socket before others get their turn."""
 
+ALONE = 16
+"""After so many datagrams in a row that were alone in the socket, one is taken at a time, and
+only after as many again it is tested, by a system call, whether there are more. The loop calls
+again if there are."""
+
 DRAIN_ALL = 4096
 """The same when one of them says that a process is gone: its last messages may be behind it."""
 
@@ -35,6 +40,7 @@ class Bridge:
     """Drives a transport with a socket, on the running loop."""
 
     __slots__ = (
+        "_alone",
         "_backlog",
         "_late",
         "_notice",
@@ -63,6 +69,8 @@ class Bridge:
         """Is called when the transport may have events."""
         self._backlog: deque[tuple[bytes, Address]] = deque()
         """Datagrams that the socket did not accept yet."""
+        self._alone = 0
+        """How many datagrams in a row were found alone, or not tested for that."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self.loop.add_reader(sock, self._readable)
@@ -142,10 +150,17 @@ class Bridge:
     def _readable(self) -> None:
         receive, handle = self.sock.recvfrom, self.transport.datagram_received
         now = self.loop.time()
+        alone = self._alone
+        self._alone = 0
         try:
-            for _ in range(DRAIN):
-                data, address = receive(LARGEST_DATAGRAM)
-                handle(data, address[:2], now)
+            data, address = receive(LARGEST_DATAGRAM)
+            handle(data, address[:2], now)
+            self._alone = alone + 1
+            if alone < ALONE or alone % ALONE == 0:
+                for _ in range(DRAIN):
+                    data, address = receive(LARGEST_DATAGRAM)
+                    self._alone = 0
+                    handle(data, address[:2], now)
             if self.transport.postponed:
                 for _ in range(DRAIN_ALL):
                     data, address = receive(LARGEST_DATAGRAM)

@@ -72,9 +72,7 @@ PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
 
 CLOCK_MOST = 1 + 8  # the most bytes of a CLOCK frame
 CONTROL_HEAD = 1 + 8 + 4  # the most bytes of a CONTROL frame in addition to its data
-TOKEN_BYTES = 8
-"""The length of the random bytes in a CHALLENGE."""
-
+TOKEN_BYTES = 8  # the length of the random bytes in a CHALLENGE
 _WIDTHS = "BHIQ"
 
 
@@ -296,13 +294,14 @@ def read(data: bytes) -> Contents:
     pieces = contents.pieces = []
     at, end = 0, len(data)
     left = most_messages(end)
+    eliciting = False
     while at < end:
         kind = data[at]
         at += 1
         if kind == _ACK:
             contents.acked, at = _read_ack(data, at)
             continue
-        contents.eliciting = True
+        eliciting = True
         if kind == _DELIVERED:
             contents.delivered, at = _read_mid(data, at)
         elif kind & 0xF8 == _MESSAGES:
@@ -317,6 +316,7 @@ def read(data: bytes) -> Contents:
         else:
             contents.rare = True
             at = _read_rare(data, at, kind, contents)
+    contents.eliciting = eliciting
     return contents
 
 
@@ -414,16 +414,6 @@ def read_run(data: bytes, at: int) -> tuple[MessageRun, int]:
     return _read_run(data, at + 1, data[at], LARGEST)
 
 
-def _read_chain(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return the numbers of a message and of its predecessor, and the next index."""
-    mid, at = get(data, at)
-    back, at = get(data, at)
-    pid = mid - back - 1
-    if pid < 0:
-        raise MalformedError("messages are numbered from 1")
-    return mid, pid, at
-
-
 def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, int]:
     if kind >= _SINGLE and left > 0 and data[at : at + 1] == b"\x01":
         mid, at = get(data, at + 1)
@@ -455,7 +445,7 @@ def _read_run(data: bytes, at: int, kind: int, left: int) -> tuple[MessageRun, i
         end = start + length * count
         if end > len(data) or not length:
             raise MalformedError("cut short")
-        payloads = [data[start:end]] if count == 1 else _cut_evenly(data, start, count, length)
+        payloads = _cut_evenly(data, start, count, length)
     else:
         lengths, start = _read_array(data, at, count)
         ends = list(accumulate(lengths, initial=start))
@@ -499,11 +489,12 @@ def _read_array(data: bytes, at: int, count: int) -> tuple[Sequence[int], int]:
 
 
 def _read_piece(data: bytes, at: int, kind: int) -> tuple[Piece, int]:
-    mid, pid, at = _read_chain(data, at)
+    mid, at = get(data, at)
+    back, at = get(data, at)
     index, at = get(data, at)
     count, at = get(data, at)
     part, at = get_bytes(data, at, len(data))
-    withdrawn = bool(kind & WITHDRAWN)
-    if index >= count or not (part or withdrawn):
+    pid, withdrawn = mid - back - 1, bool(kind & WITHDRAWN)
+    if pid < 0 or index >= count or not (part or withdrawn):
         raise MalformedError("an impossible part of a message")
     return Piece(mid, pid, bool(kind & PER), index, count, part, withdrawn), at

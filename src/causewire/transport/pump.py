@@ -63,13 +63,15 @@ class Pump:
             arrivals.tell_waits()
         for alias, mid in carrier.take_acks().items():
             session = by_alias[alias]
-            session.delivered = max(session.delivered, mid)
+            if mid > session.delivered:
+                session.delivered = mid
             if not session.over:
                 session.control_due = True
                 active[session] = None
         for alias, mid in carrier.take_permits().items():
             session = by_alias[alias]
-            session.permit = max(session.permit, mid)
+            if mid > session.permit:
+                session.permit = mid
             if not session.over:
                 session.control_due = True
                 active[session] = None
@@ -93,7 +95,8 @@ class Pump:
         session.confirmed = mid
         self._ledger.release(session, messages, size)
         self._emit(_new(Confirmed, (session,)))
-        self._peers.room_again()
+        if self._peers.starved:
+            self._peers.room_again()
 
     def _confirm_linked(self) -> None:
         """On a link: find out which messages the applications of others have by now."""

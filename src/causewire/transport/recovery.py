@@ -86,9 +86,7 @@ class Sent:
     stream: Sequence[tuple[int, bytes]] = ()
     """Parts of the stream of control packets."""
 
-    def __init__(
-        self, time: float, size: int = 0, control: bool = False, item: Any = None
-    ) -> None:
+    def __init__(self, time: float, size: int = 0, control: bool = False, item: Any = None) -> None:
         self.time = time
         self.size = size
         self.control = control
@@ -171,9 +169,14 @@ class Recovery:
         sent, window = self.sent, self.window
         in_use = 2 * self.in_flight >= window.size
         largest = self.next_number - 1
-        if len(sent) == 1 and largest in sent and ranges[0][1] == largest and not in_use:
-            if not self._condemned:
-                return self._all_arrived(largest, now)
+        if (
+            len(sent) == 1
+            and largest in sent
+            and ranges[0][1] == largest
+            and not in_use
+            and not self._condemned
+        ):
+            return self._all_arrived(largest, now)
         arrived: list[Sent] = []
         largest = self._largest
         for low, high in ranges:

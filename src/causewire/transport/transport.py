@@ -433,12 +433,12 @@ class Transport(Generic[A]):
                 self.stats.drop(DropReason.MALFORMED)
         self._pump.run(now)
         out = self._greeter.out + self._paths.out
-        self._greeter.out, self._paths.out = [], []
+        if out:
+            self._greeter.out, self._paths.out = [], []
         observer = self._observer
         clock = 0 if observer is None else observer.clock
         peers = self._peers
         active = peers.active
-        size = 0
         while active:
             session, _ = active.popitem()
             if session.established:
@@ -451,8 +451,7 @@ class Transport(Generic[A]):
         stats = self.stats
         stats.datagrams_out += len(out)
         for datagram, _ in out:
-            size += len(datagram)
-        stats.bytes_out += size
+            stats.bytes_out += len(datagram)
         if self._carrier.ticks and self._tick_at is None and not self._carrier.idle:
             self._tick_at = now + self.config.tick
         if self._watch_at is None and (

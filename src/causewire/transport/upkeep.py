@@ -60,20 +60,19 @@ class Upkeep:
         A timer that fires too early does no harm: it is armed again. So if it is to fire
         before anything can become due that begins now, it is left as it is.
         """
-        session = peer.session
-        if session is not None and not session.established and peer.greet_at is None:
-            # It became known by its own greeting, and is looked for now that it has messages.
-            self._peers.greet_soon(peer, now)
-        armed = peer.armed
-        if armed is not None and armed <= now + self._soonest:
-            session = peer.session
-            if (
-                session is not None
-                and session.established
-                and not session.recovery.suspects
-                and (session.ack_by is None or armed <= session.ack_by)
-            ):
-                return
+        session, armed = peer.session, peer.armed
+        if session is not None:
+            if session.established:
+                if (
+                    armed is not None
+                    and armed <= now + self._soonest
+                    and (session.ack_by is None or armed <= session.ack_by)
+                    and not session.recovery.suspects
+                ):
+                    return
+            elif peer.greet_at is None:
+                # It became known by its own greeting, and is looked for as it has messages now.
+                self._peers.greet_soon(peer, now)
         when = self._deadline(peer)
         if when is not None:
             self._peers.timers.arm(peer, when)

@@ -7,6 +7,8 @@ writers use the shortest.
 
 from __future__ import annotations
 
+import struct
+
 from ..core.errors import CausewireError
 
 __all__ = ["LARGEST", "MalformedError", "get", "get_bytes", "get_text", "put", "put_text"]
@@ -14,8 +16,7 @@ __all__ = ["LARGEST", "MalformedError", "get", "get_bytes", "get_text", "put", "
 LARGEST = (1 << 62) - 1
 """The largest number that can be written."""
 
-_FOUR = (1 << 30) - 1
-"""The largest number that takes four bytes."""
+_four = struct.Struct(">I").unpack_from
 
 _SMALL = tuple(bytes((n,)) for n in range(64))
 
@@ -52,8 +53,9 @@ def get(data: bytes, at: int) -> tuple[int, int]:
     end = at + (4 if first < 192 else 8)
     if end > len(data):
         raise MalformedError("cut short")
-    number = int.from_bytes(data[at:end], "big")
-    return number & (_FOUR if first < 192 else LARGEST), end
+    if first < 192:
+        return _four(data, at)[0] & 0x3FFF_FFFF, end
+    return int.from_bytes(data[at:end], "big") & LARGEST, end
 
 
 def get_bytes(data: bytes, at: int, most: int) -> tuple[bytes, int]:
