@@ -52,7 +52,7 @@ def failing(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, 
     The applications answer much of what they get, often to several, so that many messages
     depend on those of the process that fails.
     """
-    random, unread = Random(f"failures {seed}"), Random(f"unread {seed}")
+    random, more = Random(f"failures {seed}"), Random(f"more failures {seed}")
     leaves = random.choice((0, 0, 1))
     faults = replace(
         faults,
@@ -67,8 +67,9 @@ def failing(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, 
         # A goodbye that never gets through is like a crash, which has to be found out.
         give_up_after=random.choice((2.0, 5.0) if leaves else (None, 2.0, 5.0)),
         lasting=random.choice((0.5, 8.0)),
-        unread=unread.choice((0, 0, 1, 2)),
-        read_within=unread.choice((None, 0.4, 1.0)),
+        unread=more.choice((0, 0, 1, 2)),
+        read_within=more.choice((None, 0.4, 1.0)),
+        chains=more.choice((0, 1, 2)),
     )
     workload = replace(
         workload,

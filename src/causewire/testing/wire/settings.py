@@ -43,6 +43,8 @@ class Faults:
     orphans: int = 0
     """How often a process dies, or is given up, while a message of it is under way to one
     process, and another one reacts to a later message of it."""
+    chains: int = 0
+    """How often a process holds back messages whose order only a process knows that dies."""
     forgets: int = 0
     """How often a process gives up another one, dead or alive."""
     leaves: int = 0

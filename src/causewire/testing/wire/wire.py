@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ...protocols import Protocol
-from ...sim import Fault, Heal, Slow
+from ...sim import Fault
 from ...sim.faults import Timeline
 from ...sim.links import Links
 from ...sim.scheduler import ARRIVAL, FAULT, Scheduler
@@ -35,6 +35,7 @@ from ...transport import (
 )
 from .host import Host
 from .judge import Judge, Verdict
+from .scenes import Scene, chain, orphan
 from .settings import Faults, WireWorkload, nanoseconds
 
 __all__ = ["Wire"]
@@ -60,7 +61,7 @@ class Wire:
         self.random = Random(seed)
         self.judge = Judge(seed)
         self.verdict = self.judge.verdict
-        self.faults = faults or Faults()
+        self.faults = faults = faults or Faults()
         self.workload = workload or WireWorkload()
         self.protocol = protocol
         self.key = key
@@ -75,19 +76,17 @@ class Wire:
         """Living processes whose name another one has taken, by address."""
         names = [f"p{k}" for k in range(self.workload.processes)]
         coming = [*timeline, *self.faults.cuts(names, self.workload.span, self.random)]
-        self._orphans: list[tuple[float, str, str, str]] = []
-        """The time, who dies, who reacts to its last message, and who waits for another one."""
-        for k in range(self.faults.orphans if len(names) > 2 else 0):
-            begin = self.random.uniform(0.05, self.workload.span + 0.3)
-            dying, reacting, waiting = self.random.sample(names, 3)
-            self._orphans.append((begin, dying, reacting, waiting))
-            links = ((dying, waiting),)
-            coming += (
-                Slow(
-                    at=nanoseconds(begin), name=f"orphan {k}", links=links, oneway=True, factor=300
-                ),
-                Heal(at=nanoseconds(begin + 1.0), name=f"orphan {k}"),
-            )
+        self._scenes: list[tuple[float, Scene]] = []
+        """Scenes, and when they may begin."""
+        for times, scene, actors in ((faults.orphans, orphan, 3), (faults.chains, chain, 4)):
+            for _ in range(times if len(names) >= actors else 0):
+                begin = self.random.uniform(0.05, self.workload.span + 0.3)
+                steps = scene(self, *self.random.sample(names, actors))
+                self._scenes.append((begin, Scene(self, steps)))
+        self._held: dict[tuple[str, str], list[tuple[Any, Any, Any, int]]] = {}
+        """Datagrams that wait on a link until it is released, by its two ends."""
+        self.lossy: dict[tuple[str, str], float] = {}
+        """Links that lose every other datagram, and until when."""
         self._timeline = Timeline(coming, names)
         self._links = Links(
             self.faults.network(),
@@ -204,6 +203,12 @@ class Wire:
         """A datagram is there: if its receiver still is."""
         if not self._links.admits(sender, target, packet, 0):
             return
+        link = sender.name, target.name
+        if link in self._held:
+            self._held[link].append((sender, target, packet, 0))
+            return
+        if self.lossy.get(link, 0.0) > self.now and self.random.random() < 0.5:
+            return
         data, source, address = packet
         host = self._rivals.get(address) or self.hosts[target.name]
         if host.address != address or not host.up:
@@ -216,6 +221,15 @@ class Wire:
             return
         host.transport.datagram_received(data, source, self.now)
         self.turn(host)
+
+    def hold(self, source: str, target: str) -> None:
+        """Let nothing arrive on a link until it is released."""
+        self._held.setdefault((source, target), [])
+
+    def release(self, source: str, target: str) -> None:
+        """Let everything arrive that was held on a link."""
+        for arrival in self._held.pop((source, target), ()):
+            self._arrive(*arrival)
 
     def _damaged(self, data: bytes) -> bytes:
         random = self.random
@@ -292,11 +306,12 @@ class Wire:
         waits = [name for name, peer in peers.items() if peer.messages]
         names = waits if waits and self.random.random() < 0.8 else list(peers)
         if host.up and not host.gone and names:
-            self._give_up(host, self.random.choice(names))
+            self.give_up(host, self.random.choice(names))
 
-    def _give_up(self, host: Host, name: str) -> None:
-        """Let a process give up another one, unless it is given up itself."""
-        if not host.transport.me.superseded:
+    def give_up(self, host: Host, name: str) -> None:
+        """Let a process give up another one, if it can."""
+        able = host.up and not host.gone and not host.transport.me.superseded
+        if able and name in host.transport.status().peers:
             host.transport.forget(name, self.now)
             self.turn(host)
 
@@ -319,36 +334,7 @@ class Wire:
             return
         # Whoever has everything from it will not wait for those who have not.
         host = self.hosts[self.random.choice(others or owing[victim.name])]
-        if victim.name in host.transport.status().peers:
-            self._give_up(host, victim.name)
-
-    def orphan(self, dying: str, reacting: str, waiting: str) -> None:
-        """A process writes to two others, the first message on a slow way, and then it dies.
-
-        Whoever gets the second message reacts to it, and writes to the one that waits for
-        the first. The reaction is released because the process is dead or given up, and
-        must not be followed by its message.
-        """
-        random = self.random
-
-        def write(name: str, *others: str) -> None:
-            host = self.hosts[name]
-            if host.up and not host.gone and host.paused_until <= self.now:
-                for other in others:
-                    self.send(host, [other])
-                self.turn(host)
-
-        def strike() -> None:
-            host = self.hosts[reacting]
-            if random.random() < 0.4:
-                self.restart(self.hosts[dying])
-            elif host.up and not host.gone and dying in host.transport.status().peers:
-                self._give_up(host, dying)
-
-        write(dying, waiting, reacting)
-        reaction = self.now + random.uniform(0.005, 0.1)
-        self.at(reaction, lambda: write(reacting, waiting))
-        self.at(reaction + random.uniform(0.0, 0.1), strike)
+        self.give_up(host, victim.name)
 
     def leave(self, host: Host) -> None:
         """A process leaves properly; a second later it is gone."""
@@ -466,11 +452,11 @@ class Wire:
         for times, happening in happenings:
             for _ in range(times):
                 self.at(random.uniform(0, load.span), happening)
-        for begin, *who in self._orphans:
-            self.at(begin + 0.001, lambda who=who: self.orphan(*who))  # type: ignore[misc]
+        for begin, scene in self._scenes:
+            self.at(begin, scene.play)
         if faults.resolver and (faults.moves or faults.collisions):
             self.at(1.0, self._directory)
-        self.run(max([load.span, 0.5, *[begin + 0.5 for begin, *_ in self._orphans]]))
+        self.run(max(load.span, 0.5))
         last = self.now + faults.lasting
         while not (self._at_rest() and self.judge.explained(self.hosts.values())):
             if self.now > last + patience:
@@ -482,7 +468,9 @@ class Wire:
     def _at_rest(self) -> bool:
         """Nobody has anything to do, and what the dead left behind is cleared away as well."""
         transports = [host.transport for host in self.hosts.values() if not host.gone]
-        return not any(host.to_send for host in self.hosts.values()) and all(
+        if any(host.to_send for host in self.hosts.values()):
+            return False
+        return all(scene.over for _, scene in self._scenes) and all(
             transport.idle and not transport.messages and not transport.status().waiting
             for transport in transports
         )
