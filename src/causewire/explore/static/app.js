@@ -144,7 +144,7 @@ class App {
     const c = new OffscreenCanvas(1, 1).getContext("2d");
     c.font = "600 12px system-ui, sans-serif";
     const widest = Math.max(...names.slice(0, 500).map((name) => c.measureText(name).width), 30);
-    return Math.min(170, widest + 26);
+    return Math.round(Math.min(170, widest + 26));
   }
 
   _add(where, info, caption, view = this.view) {

@@ -2,6 +2,7 @@
 
 import { arrowEnds, draw, TOP } from "./draw.js";
 import { Density } from "./density.js";
+import { Stamps } from "./stamps.js";
 import { Windows } from "./windows.js";
 
 export class Diagram {
@@ -11,6 +12,7 @@ export class Diagram {
     this.where = where;
     this.info = info;
     this.density = new Density();
+    this.stamps = new Stamps();
     this.windows = new Windows(where, view, () => this.redraw());
     this.windows.failed = (error) => app.say(error.message);
     this.figure = document.createElement("figure");
@@ -63,6 +65,7 @@ export class Diagram {
       width, height, gutter, lane, view,
       ratio: Math.min(window.devicePixelRatio || 1, 2),
       palette: this.app.palette,
+      stamps: this.stamps,
       data: this.windows.data,
       names: this.info.processes,
       faults: this.info.faults,
@@ -85,14 +88,13 @@ export class Diagram {
 
   _frame() {
     const { canvas } = this;
-    const width = canvas.clientWidth, height = canvas.clientHeight;
+    const scene = this.scene();
+    const { width, height, ratio } = scene;
     if (!width || !height) return;
-    const { ratio } = this.scene();
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
     }
-    const scene = this.scene();
     const c = canvas.getContext("2d");
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     draw(c, scene);

@@ -1,13 +1,9 @@
 // Draws the diagram on anything that takes the calls of a canvas: a canvas, or svg.js.
 
+import { CHOSEN, drawEvents, FUTURE, OUT, PAST } from "./marks.js";
 import { ticks } from "./units.js";
 
 export const TOP = 30;   // room for the axis
-
-// Marks of events, as window.py numbers them.
-const SEND = 0, RELEASE = 1, RECEIVE = 2, DELIVER = 3, CONTROL = 4, CONTROL_IN = 5, FAULT = 6, DROP = 8;
-
-const OUT = 0, PAST = 1, FUTURE = 2, CHOSEN = 3;
 
 // Where a copy stands to what is selected: its prefix and suffix of each process tell.
 function standing(scene, from, sendPlace, to, deliverPlace, copy) {
@@ -16,15 +12,6 @@ function standing(scene, from, sendPlace, to, deliverPlace, copy) {
   if (copy === s.copy || scene.chain?.has(copy)) return CHOSEN;
   if (deliverPlace >= 0 && deliverPlace < s.past[to]) return PAST;
   if (sendPlace >= s.future[from]) return FUTURE;
-  return OUT;
-}
-
-function eventStanding(scene, process, place, row) {
-  const s = scene.selection;
-  if (!s) return PAST;
-  if (row === s.row) return CHOSEN;
-  if (place < s.past[process]) return PAST;
-  if (place >= s.future[process]) return FUTURE;
   return OUT;
 }
 
@@ -58,17 +45,12 @@ export function draw(c, scene) {
 
 function drawGrid(c, scene) {
   const { width, height, gutter, view, palette: p, x } = scene;
-  c.strokeStyle = p.grid;
-  c.lineWidth = 1;
-  c.beginPath();
+  c.fillStyle = p.grid;
   const marks = ticks(view.low, view.high, width - gutter, 110, scene.timed);
   for (const mark of marks) {
-    const at = Math.round(x(mark.x)) + 0.5;
-    if (at < gutter) continue;
-    c.moveTo(at, TOP);
-    c.lineTo(at, height);
+    const at = Math.round(x(mark.x));
+    if (at >= gutter) c.fillRect(at, TOP, 1, height - TOP);
   }
-  c.stroke();
   c.fillStyle = p.quiet;
   c.font = scene.font(11);
   c.textAlign = "center";
@@ -108,7 +90,6 @@ function drawGroups(c, scene) {
 function drawLanes(c, scene) {
   const { width, gutter, palette: p, y, view, x } = scene;
   const s = scene.selection;
-  c.lineWidth = 1;
   for (const process of view.lanes) {
     const at = Math.round(y(process)) + 0.5;
     if (at < TOP - 40 || at > scene.height + 40) continue;
@@ -128,11 +109,8 @@ function drawLanes(c, scene) {
       }
       c.globalAlpha = 1;
     }
-    c.strokeStyle = p.line;
-    c.beginPath();
-    c.moveTo(gutter, at);
-    c.lineTo(width, at);
-    c.stroke();
+    c.fillStyle = p.line;
+    c.fillRect(gutter, at - 0.5, width - gutter, 1);
   }
 }
 
@@ -316,69 +294,6 @@ function drawLabels(c, scene, data, groups) {
       c.fillText(text, ...at);
     }
   }
-}
-
-function drawEvents(c, scene, data) {
-  const { palette: p, x, y, gutter, width, lane } = scene;
-  const n = data.event_x.length;
-  const perLane = n / Math.max(1, scene.view.lanes.length) / Math.max(1, (data.high - data.low) / scene.view.width);
-  const room = (width - gutter) / Math.max(1, perLane);
-  const size = Math.max(1.1, Math.min(4.2, room * 0.55, lane * 0.16));
-  const framed = data.event_mark.includes(RECEIVE);   // otherwise a delivery stands alone
-  const groups = new Map();
-  for (let k = 0; k < n; k += 1) {
-    const at = x(data.event_x[k]);
-    if (at < gutter - 5 || at > width + 5) continue;
-    const line = y(data.event_process[k]);
-    if (line === null) continue;
-    const stand = eventStanding(scene, data.event_process[k], data.event_place[k], data.event_row[k]);
-    const mark = data.event_mark[k];
-    const key = stand * 16 + mark;
-    let group = groups.get(key);
-    if (!group) groups.set(key, group = []);
-    group.push(at, line);
-  }
-  let shown = 0;
-  for (const places of groups.values()) shown += places.length / 2;
-  const fine = size >= 2.4 && shown < 1000;   // rings take their time; ticks do not
-  for (const [key, places] of [...groups].sort((a, b) => a[0] - b[0])) {
-    const mark = key & 15, stand = key >> 4;
-    const colours = [p.quiet, scene.selection ? p.past : p.ink, p.future, p.chosen];
-    drawMarks(c, mark, places, size, fine, framed, stand === OUT ? 0.35 : 1, colours[stand], p);
-  }
-  c.globalAlpha = 1;
-}
-
-function drawMarks(c, mark, places, size, fine, framed, alpha, colour, p) {
-  c.globalAlpha = alpha;
-  c.lineWidth = 1.3;
-  c.strokeStyle = colour;
-  c.fillStyle = colour;
-  if (!fine && mark !== FAULT && mark !== DROP) {
-    if (mark === CONTROL || mark === CONTROL_IN) return;
-    const wide = Math.min(size, 2), half = Math.min(size, 3);
-    for (let k = 0; k < places.length; k += 2) c.fillRect(places[k] - wide / 2, places[k + 1] - half, wide, 2 * half);
-    return;
-  }
-  const half = size * 0.92;
-  const inner = framed ? half * 0.5 : half * 0.85;
-  c.beginPath();
-  for (let k = 0; k < places.length; k += 2) {
-    const at = places[k], line = places[k + 1];
-    if (mark === SEND && fine) { c.moveTo(at + size, line); c.arc(at, line, size, 0, 7); }
-    else if (mark === RELEASE && fine) { c.moveTo(at + size * 0.45, line); c.arc(at, line, size * 0.45, 0, 7); }
-    else if (mark === RECEIVE && fine) c.rect(at - half, line - half, 2 * half, 2 * half);
-    else if (mark === DELIVER && fine) c.rect(at - inner, line - inner, 2 * inner, 2 * inner);
-    else if (mark === CONTROL || mark === CONTROL_IN) { if (fine) c.rect(at - 0.6, line - (mark === CONTROL ? 3.5 : 0), 1.2, 3.5); }
-    else if (mark === FAULT) c.rect(at - 2, line - 7, 4, 14);
-    else if (mark === DROP) { c.moveTo(at - 3, line - 3); c.lineTo(at + 3, line + 3); c.moveTo(at - 3, line + 3); c.lineTo(at + 3, line - 3); }
-    else c.rect(at - size * 0.5, line - size, size, 2 * size);
-  }
-  if (mark === CONTROL || mark === CONTROL_IN) { c.fillStyle = p.control; c.fill(); }
-  else if (mark === FAULT) { c.fillStyle = p.fault; c.fill(); }
-  else if (mark === DROP) c.stroke();
-  else if ((mark === SEND || mark === RECEIVE) && fine) { c.fillStyle = p.paper; c.fill(); c.stroke(); }
-  else c.fill();
 }
 
 // What held the selected message back: where it waited, and what ended the wait.

@@ -13,7 +13,7 @@ function save(content, name) {
 }
 
 export function svgOf(diagram, title) {
-  const scene = diagram.scene();
+  const scene = { ...diagram.scene(), stamps: null };   // circles, not bitmaps
   const context = new SvgContext(scene.width, scene.height);
   draw(context, scene);
   return context.text(title);
@@ -24,12 +24,12 @@ export function exportSvg(diagram, title) {
 }
 
 export function exportPng(diagram) {
-  const scene = diagram.scene();
+  const scene = { ...diagram.scene(), ratio: 2 };
   const canvas = document.createElement("canvas");
-  canvas.width = scene.width * 2;
-  canvas.height = scene.height * 2;
+  canvas.width = scene.width * scene.ratio;
+  canvas.height = scene.height * scene.ratio;
   const c = canvas.getContext("2d");
-  c.scale(2, 2);
+  c.scale(scene.ratio, scene.ratio);
   draw(c, scene);
   canvas.toBlob((content) => save(content, "causewire.png"), "image/png");
 }

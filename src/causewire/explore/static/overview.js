@@ -8,8 +8,10 @@ export class Overview {
     this.view = view;
     this.app = app;
     this.columns = null;
-    view.addEventListener("change", () => this.draw());
-    new ResizeObserver(() => this.draw()).observe(canvas);
+    this._strip = null;   // a bitmap of the whole run
+    this._pending = false;
+    view.addEventListener("change", () => this.redraw());
+    new ResizeObserver(() => this.redraw()).observe(canvas);
     const go = (event) => {
       if (!event.buttons) return;
       const box = canvas.getBoundingClientRect();
@@ -26,20 +28,53 @@ export class Overview {
       const data = await arrays("overview", { ...where, pixels: 600 });
       this.columns = data;
       this.end = end;
-      this.draw();
+      this._strip = null;
+      this.redraw();
     } catch { /* the diagram says what is wrong */ }
   }
 
+  // The run is painted when its numbers arrive; while the view moves, only the frame around it does.
+  redraw() {
+    if (this._pending) return;
+    this._pending = true;
+    requestAnimationFrame(() => {
+      this._pending = false;
+      this.draw();
+    });
+  }
+
   draw() {
-    const { canvas, view, columns } = this;
+    const { canvas, view } = this;
     const width = canvas.clientWidth, height = canvas.clientHeight;
     if (!width) return;
     const ratio = window.devicePixelRatio || 1;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    const c = canvas.getContext("2d");
-    c.scale(ratio, ratio);
     const p = this.app.palette;
+    const key = `${width}|${height}|${ratio}|${view.end}|${p.paper}`;
+    if (!this._strip || key !== this._key) {
+      this._strip = this._paint(width, height, ratio, p);
+      this._key = key;
+      canvas.width = this._strip.width;
+      canvas.height = this._strip.height;
+    }
+    const c = canvas.getContext("2d");
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.drawImage(this._strip, 0, 0, width, height);
+    const left = Math.max(0, (view.low / view.end) * width), right = Math.min(width, (view.high / view.end) * width);
+    c.globalAlpha = 0.55;
+    c.fillStyle = p.paper;
+    c.fillRect(0, 0, left, height);
+    c.fillRect(right, 0, width - right, height);
+    c.globalAlpha = 1;
+    c.strokeStyle = p.chosen;
+    c.lineWidth = 2;
+    c.strokeRect(left + 1, 1, Math.max(2, right - left - 2), height - 2);
+  }
+
+  _paint(width, height, ratio, p) {
+    const { view, columns } = this;
+    const strip = new OffscreenCanvas(Math.round(width * ratio), Math.round(height * ratio));
+    const c = strip.getContext("2d");
+    c.scale(ratio, ratio);
     c.fillStyle = p.panel;
     c.fillRect(0, 0, width, height);
     if (columns) {
@@ -63,14 +98,6 @@ export class Overview {
     }
     c.fillStyle = p.violation;
     for (const mark of this.marks ?? []) c.fillRect((mark.x / view.end) * width - 1, 0, 2, 7);
-    const left = Math.max(0, (view.low / view.end) * width), right = Math.min(width, (view.high / view.end) * width);
-    c.globalAlpha = 0.55;
-    c.fillStyle = p.paper;
-    c.fillRect(0, 0, left, height);
-    c.fillRect(right, 0, width - right, height);
-    c.globalAlpha = 1;
-    c.strokeStyle = p.chosen;
-    c.lineWidth = 2;
-    c.strokeRect(left + 1, 1, Math.max(2, right - left - 2), height - 2);
+    return strip;
   }
 }

@@ -35,6 +35,7 @@ export class SvgContext {
   }
   fill() { if (this.path) this.parts.push(`<path d="${this.path}" fill="${this.fillStyle}"${this._alpha()}/>`); }
   fillRect(x, y, w, h) { this.parts.push(`<rect x="${n(x)}" y="${n(y)}" width="${n(Math.max(0, w))}" height="${n(Math.max(0, h))}" fill="${this.fillStyle}"${this._alpha()}/>`); }
+  strokeRect(x, y, w, h) { this.beginPath(); this.rect(x, y, w, h); this.stroke(); }
   fillText(text, x, y) {
     const anchor = { left: "start", center: "middle", right: "end" }[this.textAlign];
     const shift = { middle: 0.35, top: 0.8, bottom: -0.2 }[this.textBaseline] ?? 0;
