@@ -7,18 +7,23 @@ For each size a trace is made and opened in headless Chromium (without a graphic
 is drawn by the processor). The first picture is counted from the start of the server, so reading
 the trace is part of it. Frames are counted while the view moves and zooms a little in each frame
 for some seconds; `script` is the time that the page's own code takes for one of them, and `cpu` the
-processor time of the whole browser, drawing included: 16 ms or less allow 60 frames a second. Times
-depend on the machine and on what else runs on it; processor times do so least.
+processor time of the whole browser, drawing included: 16 ms or less allow 60 frames a second, which
+is also the most that the browser draws. The first row is a page that only clears a canvas of the
+same size: what a frame costs before anything is drawn on it. Memory is that of the page's process,
+bitmaps included, and in parentheses that of its objects. Times depend on the machine and on what
+else runs on it; processor times do so least.
 
 With a checkout of ShiViz (git clone https://github.com/DistributedClocks/shiviz out/shiviz) the
 same events are given to it as a log, in the same browser, up to a million; its time runs from
-handing over the text to the first picture, for as long as `--patience` allows.
+handing over the text to the first picture, for as long as `--patience` allows. With ShiViz, this
+takes five to seven minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -29,6 +34,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from causewire.check import check
 from causewire.explore import explore
 from causewire.testing.synthetic import Shape, write
 from causewire.trace import open_trace, write_shiviz
@@ -71,6 +77,21 @@ _FRAMES = """
 """  # noqa: E501
 
 
+_EMPTY = """
+<style>body { margin: 0 }</style><canvas width="1040" height="770"></canvas>
+<script>
+  const canvas = document.querySelector("canvas");
+  const data = { events: 0, exact: true };
+  const main = { windows: { data }, _frame() {
+    const c = canvas.getContext("2d");
+    c.fillStyle = "#fff";
+    c.fillRect(0, 0, 1040, 770);
+  } };
+  globalThis.explorer = { main, view: { pan() {}, zoom() { main._frame(); } } };
+</script>
+"""
+
+
 _SHIVIZ = r"""
 ([text, pattern, runs]) => setTimeout(() => {
   const begun = performance.now();
@@ -83,6 +104,24 @@ _SHIVIZ = r"""
 
 _SHIVIZ_PATTERN = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 _SHIVIZ_RUNS = "^=== (?<trace>.*) ===$"
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+def _page_memory() -> int:
+    """Return the memory of the largest process that shows a page, in bytes."""
+    largest = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                if b"--renderer-client-id" in (entry / "cmdline").read_bytes():
+                    found = re.search(r"RssAnon:\s+(\d+) kB", (entry / "status").read_text())
+                    largest = max(largest, 1024 * int(found[1]) if found else 0)
+            except OSError:
+                continue
+    return largest
 
 
 def _browser_time() -> float:
@@ -119,6 +158,16 @@ def _until(page: Any, expression: str) -> None:
         time.sleep(0.005)
 
 
+def measure_empty(browser: Any, seconds: float) -> dict[str, Any]:
+    """Return what frames of an empty canvas cost."""
+    tab = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = tab.new_page()
+    page.set_content(_EMPTY)
+    moved = _moved(page, seconds)
+    tab.close()
+    return moved
+
+
 def measure(browser: Any, path: Path, seconds: float) -> dict[str, Any]:
     """Open one trace, look at all of it and at some of it, and return what was measured."""
     begun = time.perf_counter()
@@ -138,7 +187,7 @@ def measure(browser: Any, path: Path, seconds: float) -> dict[str, Any]:
     )
     _until(page, "explorer.main.windows.data.exact && !explorer.main.windows._busy")
     close = _moved(page, seconds)
-    memory = page.evaluate("performance.memory.usedJSHeapSize")
+    memory = _page_memory(), page.evaluate("performance.memory.usedJSHeapSize")
     tab.close()
     server.shutdown()
     thread.join()
@@ -187,13 +236,19 @@ def _frames(moved: dict[str, Any]) -> str:
     return f"{moved['frames']:.0f}, {moved['script']:.1f} ms, {moved['cpu']:.1f} ms"
 
 
+def _memory(process: int, objects: int) -> str:
+    return f"{process / 1e6:.0f} MB ({objects / 1e6:.1f} MB)"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--events", type=int, nargs="+", default=list(SIZES), metavar="N")
     parser.add_argument("--seconds", type=float, default=3.0, help="of moving; default: 3")
     parser.add_argument("--shiviz", type=Path, metavar="DIR", help="a checkout of ShiViz")
     parser.add_argument("--log", type=Path, metavar="LOG", help="show only this log, in ShiViz")
-    parser.add_argument("--patience", type=float, default=600.0, help="with ShiViz, in seconds")
+    parser.add_argument(
+        "--patience", type=float, default=240.0, help="with ShiViz, in seconds; default: 240"
+    )
     args = parser.parse_args()
     chromium = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if chromium is None:
@@ -217,18 +272,26 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
+        _say("an empty canvas, and a trace that makes sure that the check is compiled")
+        empty = _frames(measure_empty(browser, args.seconds))
+        write(Path(folder) / "first", Shape(20, 1_000), 0.0001)
+        check(open_trace(Path(folder) / "first"))
+        print(f"| an empty canvas | | | {empty} | | | |", flush=True)
         for events in args.events:
             path = Path(folder) / str(events)
+            _say(f"{events:,} events: writing the trace")
             write(path, Shape(100 if events > 1_000_000 else 20, events), 0.0001)
+            _say(f"{events:,} events: opening it, moving through it")
             r = measure(browser, path, args.seconds)
             other = "not measured"
             if args.shiviz is not None and events <= 1_000_000:
                 log = Path(folder) / "events.log"
                 write_shiviz(log, open_trace(path).events())
+                _say(f"{events:,} events: in ShiViz, for at most {args.patience:.0f} s")
                 other = measure_shiviz(args.shiviz, log, args.patience)
             print(
                 f"| {events:,} | {r['first']:.2f} s | {r['checked']:.2f} s | {_frames(r['whole'])} "
-                f"| {_frames(r['close'])} | {r['memory'] / 1e6:.1f} MB | {other} |",
+                f"| {_frames(r['close'])} | {_memory(*r['memory'])} | {other} |",
                 flush=True,
             )
         browser.close()

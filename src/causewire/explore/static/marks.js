@@ -9,7 +9,7 @@ export const PAST = 1;
 export const FUTURE = 2;
 export const CHOSEN = 3;
 
-const MOST_FINE = 2500;   // more marks than this on screen are ticks
+const MOST_FINE = 1500;   // more marks than this on screen are ticks
 
 function eventStanding(scene, process, place, row) {
   const s = scene.selection;
