@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+import xml.etree.ElementTree as ET
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 from causewire.explore import ExploreServer, explore
 from causewire.trace import Trace
 
-__all__ = ["OpenPage", "opened", "serving"]
+__all__ = ["OpenPage", "opened", "pixels", "serving"]
 
 
 class OpenPage:
@@ -56,11 +58,38 @@ class OpenPage:
     def text(self, selector: str) -> str:
         return str(self.page.inner_text(selector))
 
+    def event(self, row: int) -> tuple[float, float]:
+        """Return where an event of the main diagram is on the screen."""
+        return self.place(
+            f"""(() => {{
+                const scene = app.main.scene(), d = scene.data, k = d.event_row.indexOf({row});
+                return [scene.x(d.event_x[k]), scene.y(d.event_process[k])];
+            }})()"""
+        )
+
+    def svg(self) -> ET.Element:
+        """Return the diagram as it is on screen, as the page exports it."""
+        with self.page.expect_download() as download:
+            self.page.click("#export-svg")
+        return ET.parse(download.value.path()).getroot()
+
     def place(self, expression: str) -> tuple[float, float]:
         """Return where on the screen something of the main diagram is: [x, y] on its canvas."""
         x, y = self.value(expression)
         box = self.page.locator("figure canvas").first.bounding_box()
         return box["x"] + x, box["y"] + y
+
+
+def pixels(picture: bytes) -> bytes:
+    """Return the bytes of a PNG that say what is in it, unpacked."""
+    assert picture.startswith(b"\x89PNG")
+    data, at = b"", 8
+    while at < len(picture):
+        size = int.from_bytes(picture[at : at + 4], "big")
+        if picture[at + 4 : at + 8] == b"IDAT":
+            data += picture[at + 8 : at + 8 + size]
+        at += size + 12
+    return zlib.decompress(data)
 
 
 @contextmanager

@@ -41,6 +41,12 @@ def simulated(protocol: str, messages: int = 60, **more: Any) -> list[Event]:
     return kept.events
 
 
+def latencies(events: Sequence[Event]) -> list[int]:
+    """Return the time from the send to the delivery of each message that goes to one process."""
+    sent = {(e.origin, e.mid): e.time_ns or 0 for e in events if e.kind == "send"}
+    return [(e.time_ns or 0) - sent[e.origin, e.mid] for e in events if e.kind == "deliver"]
+
+
 def run_of(events: Sequence[Event]) -> RunData:
     """Return the first run of some events."""
     table = read(trace_of(events))

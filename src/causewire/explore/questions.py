@@ -154,7 +154,7 @@ def _chain_words(run: RunData, first: int, second: int, chain: list[Hop]) -> str
         steps.append(f"{sender} sent {message}, and {target} delivered it")
     if len(steps) > 8:
         steps = [*steps[:4], f"… {len(steps) - 7} more messages …", *steps[-3:]]
-    return "; then ".join(steps)[:1].upper() + "; then ".join(steps)[1:] + "."
+    return f"The chain: {'; then '.join(steps)}."
 
 
 def _hop(run: RunData, axis: Axis, hop: Hop) -> dict[str, Any]:

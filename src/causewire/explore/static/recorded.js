@@ -126,7 +126,7 @@ async function relate(query) {
   const steps = hops.map((k) => `${processes[w.copy_from[k]]} sent ${name(k)}, and ${processes[w.copy_to[k]]} delivered it`).join("; then ");
   return {
     relation: swapped ? "after" : "before",
-    words: `“${words(a)}” happened before “${words(b)}”. ${hops.length ? `${steps}.` : "Both happened at one process, in this order."}`,
+    words: `“${words(a)}” happened before “${words(b)}”. ${hops.length ? `The chain: ${steps}.` : "Both happened at one process, in this order."}`,
     chain: hops.map((k) => ({ copy: w.copy[k], message: name(k), from: w.copy_from[k], to: w.copy_to[k], send: w.copy_send[k], deliver: w.copy_deliver[k] })),
   };
 }
