@@ -325,12 +325,17 @@ def test_what_processes_waited_for_is_a_timeline(browser: Any) -> None:
         drawn = page.value(
             """(() => {
                 const { canvas, data } = app.waiting, c = canvas.getContext("2d");
-                const seen = c.getImageData(0, 0, canvas.width, canvas.height);
-                const colours = new Set(new Uint32Array(seen.data.buffer));
-                return [colours.size, data.columns.filter((c) => Math.max(...c) > 0).length];
-            })()"""
+                const seen = c.getImageData(0, 0, canvas.width, canvas.height).data;
+                const colours = new Set();
+                for (let k = 0; k < seen.length; k += 4)
+                    colours.add("#" + [0, 1, 2].map((n) => seen[k + n].toString(16).padStart(2, "0")).join(""));
+                const { future, sender, fault, receiver, control } = app.palette;
+                return [future, sender, fault, receiver, control].map(
+                    (colour, k) => [colours.has(colour), Math.max(...data.columns[k]) > 0]);
+            })()"""  # noqa: E501
         )
-        assert drawn[0] > drawn[1] >= 2  # a colour for each reason, and none
+        assert [colour for colour, _ in drawn] == [waited for _, waited in drawn]
+        assert sum(waited for _, waited in drawn) >= 2
 
 
 def test_a_message_is_found_by_name(page: OpenPage) -> None:
