@@ -62,7 +62,7 @@ PUBLIC: dict[str, str] = {
         PeerEvent PeerForgotten PeerGone PeerLeft PeerMoved PeerName PeerRefused PeerRestarted
         PeerSilent PeerStatus PeerUp
         Reason Room Session Stats Status Superseded TraceFailed Transport TransportConfig
-        UnknownPeer VerificationFailed message_id
+        UnknownPeer VerificationFailed message_id varint
     """,
     "causewire.store": """
         Contents SqliteStore Store StoreError StoreFailed StoreInUse StoreRefused

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import TypeAlias
 
-from ..transport.varint import MalformedError, get, get_bytes, put
+from ..transport import varint
 
 __all__ = [
     "HEADERS_MOST",
@@ -37,7 +37,8 @@ HEADERS_MOST = 16 << 10
 HeaderValue: TypeAlias = str | int | float | bool | bytes
 Headers: TypeAlias = Mapping[str, HeaderValue]
 
-put_number = put
+put_number = varint.put
+MalformedError = varint.MalformedError
 
 
 class Kind(IntEnum):
@@ -52,7 +53,7 @@ class Kind(IntEnum):
 
 def put_blob(data: bytes) -> bytes:
     """Return bytes after their length."""
-    return put(len(data)) + data
+    return put_number(len(data)) + data
 
 
 def put_text(text: str) -> bytes:
@@ -69,7 +70,7 @@ def put_headers(headers: Headers | None) -> bytes:
     """
     if not headers:
         return b"\0"
-    parts = [put(len(headers))]
+    parts = [put_number(len(headers))]
     for key, value in headers.items():
         if not isinstance(key, str):
             raise TypeError(f"the name of a header is a string, not {key!r}")
@@ -108,7 +109,7 @@ class Reader:
         Raises:
             MalformedError: The data ends too early.
         """
-        n, self._at = get(self._data, self._at)
+        n, self._at = varint.get(self._data, self._at)
         return n
 
     def blob(self) -> bytes:
@@ -117,7 +118,7 @@ class Reader:
         Raises:
             MalformedError: The data ends too early.
         """
-        data, self._at = get_bytes(self._data, self._at, len(self._data))
+        data, self._at = varint.get_bytes(self._data, self._at, len(self._data))
         return data
 
     def text(self) -> str:

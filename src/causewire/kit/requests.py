@@ -25,7 +25,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from ..node import Node, NodeError, PeerGone, Receipt, Superseded
-from ..transport import PeerName, Session
+from ..transport import PeerName
 from .codecs import Codec
 from .errors import KitError, PeerLost, RequestFailed
 from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_number, put_text
@@ -58,12 +58,12 @@ Handler = Callable[[Request], Awaitable[Any]]
 class _Pending:
     """A request that was made here and is not answered."""
 
-    __slots__ = ("future", "peer", "sessions")
+    __slots__ = ("future", "peer", "receipt")
 
     def __init__(self, peer: str, future: asyncio.Future[Any]) -> None:
         self.peer = peer
         self.future = future
-        self.sessions: tuple[Session, ...] = ()
+        self.receipt: Receipt | None = None
 
 
 _Key = tuple[str, int, int]
@@ -129,7 +129,7 @@ class Requests:
                     receipt = await self._node.send(peer, frame)
                 except PeerGone as gone:
                     raise PeerLost(peer, "PeerGone", str(gone)) from None
-                pending.sessions = receipt.sessions
+                pending.receipt = receipt
                 return await pending.future
         except (TimeoutError, asyncio.CancelledError):
             if receipt is not None and not receipt.cancel():
@@ -141,7 +141,7 @@ class Requests:
     def lost(self, name: str, incarnation: int) -> None:
         """Act on the event that an incarnation of a process is gone."""
         for pending in self._pending.values():
-            if any(session.over for session in pending.sessions):
+            if pending.receipt is not None and pending.receipt.gone:
                 self._fail(pending, PeerLost(pending.peer, "PeerLost", "the process is gone"))
         for key in [k for k in self._running if k[0] == name and k[1] <= incarnation]:
             self._running[key].cancel()

@@ -134,6 +134,17 @@ def _welcome(reader: Reader) -> Welcome:
     return Welcome(sponsor, member, cut, heads, view, past, log, state)
 
 
+def _put_ends(frame: Alert | Collect) -> bytes:
+    """Return what alerts and surveys begin with: from whom, to whom, and who added the sender."""
+    author, number = frame.added
+    ends = _put_member(frame.sender) + _put_member(frame.to)
+    return ends + _put_member(author) + put_number(number)
+
+
+def _ends(reader: Reader) -> tuple[Member, Member, tuple[Member, int]]:
+    return _member(reader), _member(reader), (_member(reader), reader.number())
+
+
 _Put = Callable[[Any], bytes]
 _Get = Callable[[Reader], Frame]
 
@@ -153,27 +164,13 @@ _FRAMES: list[tuple[type[Any], _Put, _Get]] = [
     ),
     (
         Alert,
-        lambda f: (
-            _put_member(f.sender)
-            + _put_member(f.to)
-            + _put_member(f.added[0])
-            + put_number(f.added[1])
-            + _put_members(f.dead)
-            + _put_members(f.known)
-        ),
-        lambda r: Alert(_member(r), _member(r), (_member(r), r.number()), _members(r), _members(r)),
+        lambda f: _put_ends(f) + _put_members(f.dead) + _put_members(f.known),
+        lambda r: Alert(*_ends(r), _members(r), _members(r)),
     ),
     (
         Collect,
-        lambda f: (
-            _put_member(f.sender)
-            + _put_member(f.to)
-            + _put_member(f.added[0])
-            + put_number(f.added[1])
-            + put_number(f.round)
-            + _put_cut(f.counts)
-        ),
-        lambda r: Collect(_member(r), _member(r), (_member(r), r.number()), r.number(), _cut(r)),
+        lambda f: _put_ends(f) + put_number(f.round) + _put_cut(f.counts),
+        lambda r: Collect(*_ends(r), r.number(), _cut(r)),
     ),
     (
         Report,

@@ -1,5 +1,6 @@
 """Causal messages on datagrams, sans-IO: see `transport`."""
 
+from . import varint
 from .accepted import Accepted
 from .config import TransportConfig
 from .errors import PeerGone, Superseded, UnknownPeer
@@ -79,4 +80,5 @@ __all__ = [
     "UnknownPeer",
     "VerificationFailed",
     "message_id",
+    "varint",
 ]

@@ -45,6 +45,11 @@ class Accepted(tuple[int, tuple[Session, ...], Any]):
             return tuple([s.name for s in self[1]])
         return tuple([s.name for s in self[1] if s.confirmed < self[0] and s.over])
 
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Receivers that are gone, or came back without their memory, delivered or not."""
+        return tuple([s.name for s in self[1] if s.over])
+
     def __repr__(self) -> str:
         state = "failed" if self.failed else "under way" if self.missing else "delivered"
         state = self.withdrawn or state
