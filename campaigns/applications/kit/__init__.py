@@ -1,0 +1,1 @@
+"""The applications on the kit."""
