@@ -21,6 +21,7 @@ from causewire.pipeline import session
 from causewire.pipeline.java import find_java, make_java_home
 from causewire.pipeline.sweep import Experiment, read_experiment
 
+from ..bucket import Bucket, empty_bucket
 from .experiments import Write
 
 if TYPE_CHECKING:
@@ -231,3 +232,15 @@ def written(tmp_path: Path) -> Write:
         return read_experiment(path)
 
     return write
+
+
+@pytest.fixture
+def bucket(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """A bucket that is known to this process and to workers."""
+    environment: Any = spark.sparkContext.environment  # of workers that are started from now on
+    before = dict(environment)
+    with empty_bucket(monkeypatch) as store:
+        environment.update(store.settings)
+        yield store
+        environment.clear()
+        environment.update(before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,10 @@ from causewire.pipeline.check import check_dataframe, check_paths
 from causewire.pipeline.metrics import measure_paths
 from causewire.pipeline.outcomes import OUTCOME, report_of
 from causewire.pipeline.stretches import over_stretches
-from causewire.pipeline.sweep.folder import Folder
 from causewire.trace import write_trace
 
-from ..bucket import Bucket, empty_bucket
+from ..bucket import Bucket
 from .runs import SMALL, frame_of, long_run, noting
-
-
-@pytest.fixture
-def bucket(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    """A bucket that is known to this process and to workers."""
-    environment: Any = spark.sparkContext.environment  # of workers that are started from now on
-    before = dict(environment)
-    with empty_bucket(monkeypatch) as store:
-        environment.update(store.settings)
-        yield store
-        environment.clear()
-        environment.update(before)
 
 
 @pytest.mark.slow
@@ -55,11 +41,6 @@ def test_a_store_on_spark(spark: SparkSession, bucket: Bucket, tmp_path: Path) -
         assert found.violations == wanted.violations
     (row,) = measure_paths(["s3://runs/nodes"]).to_pylist()
     assert row["delivered"] > 0
-
-
-def test_a_sweep_does_not_write_to_a_store() -> None:
-    with pytest.raises(PipelineError, match="s3://runs/out: a sweep writes to a directory"):
-        Folder("s3://runs/out").check()
 
 
 def test_any_table_is_checked_in_parallel(

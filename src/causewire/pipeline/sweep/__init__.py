@@ -6,9 +6,11 @@ with session() as spark:
 experiment.py   the experiment file and its runs
 cost.py         how long a run will take, about
 simulation.py   the runs on the executors: DataFrame -> DataFrame
-journal.py      what was done so far, on disk
+journal.py      what was done so far
 table.py        the table of runs: DataFrame -> DataFrame
-folder.py       the directory of a sweep
+folder.py       the output of a sweep in a directory
+bucket.py       the same in S3
+objects.py      what S3 offers for that
 run.py          all of it together
 """
 

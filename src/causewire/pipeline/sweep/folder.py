@@ -14,20 +14,34 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...report.sweep_layout import SweepLayout
-from ...trace.storage import is_url
+from ...trace.storage import locate
 from ..errors import PipelineError
+from .bucket import Bucket
+from .table import JOURNAL
 
-__all__ = ["Folder"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Folder", "output_at"]
+
+
+def output_at(path: str | os.PathLike[str]) -> Folder | Bucket:
+    """Return the place for the output of a sweep: a directory, or a place in S3.
+
+    Raises:
+        PipelineError: It is a URL that a sweep cannot write to.
+    """
+    place = locate(path)
+    return Folder(place) if isinstance(place, Path) else Bucket(place.url)
 
 
 class Folder(SweepLayout):
     """The output of a sweep, for writing; nothing is created before `open`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.url = os.fspath(path) if is_url(path) else None
         super().__init__(Path(path).absolute())
 
     def check(self) -> None:
@@ -36,8 +50,6 @@ class Folder(SweepLayout):
         Raises:
             PipelineError: The directory cannot be written to.
         """
-        if self.url is not None:
-            raise PipelineError(f"{self.url}: a sweep writes to a directory, not to a store")
         if self.path.exists():
             if not self.path.is_dir():
                 raise PipelineError(f"{self.path} exists, and is not a directory")
@@ -104,18 +116,18 @@ class Folder(SweepLayout):
         """Return whether the trace of a run is there."""
         return self.trace(run).is_dir()
 
-    def entries(self) -> str:
-        """The files of the journal, as a pattern for Spark.
+    def entries(self, spark: SparkSession) -> DataFrame:
+        """Return the journal as a table, read by Spark.
 
-        Not a URI: Spark takes `%20` for three letters.
+        The pattern is not a URI: Spark takes `%20` for three letters.
         """
         literally = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(self.journal))
-        return f"file://{literally}/*.jsonl"
+        return spark.read.schema(JOURNAL).json(f"file://{literally}/*.jsonl")
 
-    def unfinished_table(self) -> str:
-        """Where the table of runs is written before it gets its name."""
+    def write_table(self, table: DataFrame) -> None:
+        """Write the table of runs, which gets its name in the end."""
         shutil.rmtree(self.unfinished_runs, ignore_errors=True)
-        return f"file://{self.unfinished_runs}"
+        table.write.parquet(f"file://{self.unfinished_runs}")
 
     def finish(self, told: dict[str, Any]) -> None:
         """The table is complete: say so."""

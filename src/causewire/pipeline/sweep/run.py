@@ -21,12 +21,13 @@ from ..errors import PipelineError, reason, worker_died
 from ..session import code_digest, parallelism
 from ..tasks import described
 from . import results
+from .bucket import Bucket
 from .experiment import Experiment, Run
-from .folder import Folder
+from .folder import Folder, output_at
 from .journal import Journal, JournalWriter
 from .progress import Progress
 from .simulation import ATTEMPTS, JournalSettings, grid_of, journal_runs
-from .table import JOURNAL, derived, parameters_of, results_of, table_of
+from .table import derived, parameters_of, results_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +80,7 @@ def finished(
     Refuses what can be refused before Spark is started: runs that cannot be, and
     a directory that cannot be written.
     """
-    folder = Folder(out)
+    folder = output_at(out)
     folder.check()
     asked = _asked(experiment, experiment.runs(), _wants(experiment, traces))
     told = folder.told()
@@ -99,7 +100,7 @@ def sweep(
     traces: bool | None = None,
 ) -> Sweep:
     """Run an experiment into a directory, or what is left of it to run."""
-    folder = Folder(out)
+    folder = output_at(out)
     folder.check()
     runs = experiment.runs()
     with folder.open():
@@ -124,7 +125,7 @@ class SweepRun:
         spark: SparkSession,
         experiment: Experiment,
         runs: Sequence[Run],
-        folder: Folder,
+        folder: Folder | Bucket,
         traces: bool,
     ) -> None:
         self._spark = spark
@@ -135,7 +136,7 @@ class SweepRun:
         self._traces = traces
         self._code = code_digest(*SIMULATOR)
         self._name = uuid.uuid4().hex[:8]
-        self._journal = Journal(folder.journal, self._code)
+        self._journal = Journal(str(folder.journal), self._code)
 
     def execute(self) -> Sweep:
         """Simulate what is left to do, write the table, and return the summary."""
@@ -212,7 +213,7 @@ class SweepRun:
     def _tried(self, left: Sequence[Run]) -> bool:
         """Give up the runs whose workers died too often; False if no run was even begun."""
         tried = [run for run in left if self._journal.attempts(self._name, run.run)]
-        writer = JournalWriter(self._folder.journal, self._code, self._name, "driver")
+        writer = JournalWriter(str(self._folder.journal), self._code, self._name, "driver")
         for run in tried:
             if self._journal.attempts(self._name, run.run) >= ATTEMPTS:
                 writer.end(run.run, 0.0, results.failed(run.run, "its worker died, each time"))
@@ -226,11 +227,9 @@ class SweepRun:
         return derived(table, self._experiment.derive)
 
     def _write(self) -> None:
-        place = self._folder.unfinished_table()
         try:
-            entries = self._spark.read.schema(JOURNAL).json(self._folder.entries())
-            table = self._table(results_of(entries, self._code))
-            table.write.parquet(place)
+            entries = self._folder.entries(self._spark)
+            self._folder.write_table(self._table(results_of(entries, self._code)))
         except PipelineError:
             raise
         except Exception as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from ...sim import Config, simulate
 from ...trace import TraceError
 from ...trace.parquet import ParquetDirectoryWriter
+from ...trace.storage import is_url
 from ..errors import PipelineError
 from ..tasks import settle
 from . import results
 from .experiment import Run
 from .journal import Journal, JournalWriter
+from .objects import Objects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,7 +159,7 @@ class TaskAttempt:
 
     def __init__(self, settings: JournalSettings, task: str, again: bool) -> None:
         self._settings = settings
-        self._folder = Path(settings.journal)
+        self._folder = settings.journal
         self._again = again
         self._before: Journal | None = None
         self._writer = JournalWriter(self._folder, settings.code, settings.start, task)
@@ -199,7 +203,7 @@ def _outcome(run: str, config: str, traces: str | None) -> tuple[dict[str, Any],
         summary = simulate(Config.from_dict(json.loads(config)), sink, run=run)
         if sink is not None and traces is not None:
             sink.close()
-            _keep(sink.path, Path(traces, f"run={run}"))
+            _keep(sink.path, traces, run)
         row = results.done(run, summary)
     except (OSError, TraceError) as error:
         raise PipelineError(f"the trace of run {run} cannot be written: {error}") from None
@@ -213,16 +217,23 @@ def _outcome(run: str, config: str, traces: str | None) -> tuple[dict[str, Any],
 
 def _attempt(traces: str) -> ParquetDirectoryWriter:
     """A trace under a name that no other attempt has, and no reader looks at."""
-    return ParquetDirectoryWriter(Path(traces, f"_attempt-{uuid.uuid4().hex}"))
+    folder = tempfile.gettempdir() if is_url(traces) else traces
+    return ParquetDirectoryWriter(Path(folder, f"_attempt-{uuid.uuid4().hex}"))
 
 
-def _keep(attempt: Path, trace: Path) -> None:
+def _keep(attempt: Path, traces: str, run: str) -> None:
     """Give a finished trace its name, unless another attempt was quicker."""
+    if is_url(traces):
+        objects = Objects(f"{traces}/run={run}")
+        for file in sorted(attempt.iterdir()):
+            objects.put(file.name, file.read_bytes())
+        objects.put("_SUCCESS", b"")
+        shutil.rmtree(attempt, ignore_errors=True)
+        return
+    trace = Path(traces, f"run={run}")
     try:
         os.rename(attempt, trace)
     except OSError:
         if not trace.is_dir():
             raise
-        import shutil
-
         shutil.rmtree(attempt, ignore_errors=True)
