@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from causewire.report.numbers import Estimate
@@ -11,7 +13,7 @@ from causewire.sim.characteristics import PUBLISHED, characteristics
 from causewire.sim.workloads import Deployment
 
 from .parts import title
-from .results import CAUSAL, LIMITS, PROTOCOLS, Cell, Results
+from .results import ASSUMPTIONS, CAUSAL, LIMITS, PROTOCOLS, Cell, Results
 
 __all__ = ["filled", "tables"]
 
@@ -55,6 +57,8 @@ def tables(results: Results, about: str) -> dict[str, str]:
         "receive-buffer": _by_size(results, _mean(lambda row: row["max_receive_buffer"])),
         "computation": _effort(results, "cpu_us_per_message"),
         "state": _effort(results, "state_mean"),
+        "assumptions": _assumptions(results),
+        "orders": _orders(results),
         "distance": _distance(results),
         "freeze": _freeze(results),
         "limits": "\n".join(f"- {limit.text}" for limit in LIMITS.values()),
@@ -173,6 +177,39 @@ def _distance(results: Results) -> str:
         stretches = [said(cell.stretch(protocol)) for protocol in shown]
         rows.append([network, str(load), said(least), *stretches])
     return table(["", "requests/s", "minimum (ms)", *map(_code, shown)], rows)
+
+
+def _assumptions(results: Results) -> str:
+    """Return the mean latency for each value of each assumption, over all others."""
+    cells = results.assumptions()
+    shown = [p for p in CAUSAL if any(p in cell.runs for cell in cells.values())]
+
+    def means(protocol: str, among: Iterable[Cell]) -> list[float]:
+        return [found.mean for cell in among if (found := cell.stretch(protocol))]
+
+    rows = []
+    for k, text in enumerate(ASSUMPTIONS.values()):
+        for value in sorted({key[k] for key in cells}):
+            among = [cell for key, cell in cells.items() if key[k] == value]
+            rows.append([text, f"{value:g}", *(number(fmean(means(p, among))) for p in shown)])
+    every = list(cells.values())
+    spans = [means(protocol, every) for protocol in shown]
+    rows.append(["any", "least", *(number(min(span)) for span in spans)])
+    rows.append(["any", "most", *(number(max(span)) for span in spans)])
+    within = [sum(not cell.exceeded(protocol) for cell in every) for protocol in shown]
+    rows.append(["within the limits", f"of {len(every)}", *map(str, within)])
+    return table(["assumption", "value", *map(_code, shown)], rows)
+
+
+def _orders(results: Results) -> str:
+    """Return in how many combinations of assumptions each order of latency is found."""
+    cells = results.assumptions().values()
+    orders: Counter[tuple[str, ...]] = Counter()
+    for cell in cells:
+        shown = [p for p in ("adaptive", "sps", "csps", "cykas", "mf") if p in cell.runs]
+        orders[tuple(sorted(shown, key=lambda p: _of(cell.stretch(p))))] += 1
+    rows = [[", ".join(map(_code, order)), str(many)] for order, many in orders.most_common()]
+    return table(["the fastest first", f"combinations, of {len(cells)}"], rows)
 
 
 def _freeze(results: Results) -> str:

@@ -14,7 +14,7 @@ __all__ = ["FOLDER", "PARTS", "WHOLE", "Size", "experiment"]
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "study"
 
-PARTS = ("small", "replay", "distance", "freeze", "scale")
+PARTS = ("small", "replay", "assumptions", "distance", "freeze", "scale")
 """The parts, the quickest first."""
 
 

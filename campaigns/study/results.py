@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from causewire.report.numbers import Estimate, estimate
 
-__all__ = ["CAUSAL", "LIMITS", "PROTOCOLS", "Cell", "Limit", "Results"]
+__all__ = ["ASSUMPTIONS", "CAUSAL", "LIMITS", "PROTOCOLS", "Cell", "Limit", "Results"]
 
 PROTOCOLS = ("fifo", "ks", "rst", "adaptive", "csps", "sps", "cykas", "mf")
 """In the order of the tables: what keeps no causal order, what is optimal, the others."""
@@ -22,6 +22,15 @@ COLUMNS = (
     *("latency_mean_ns", "latency_p99_ns", "metadata_bits", "control_per_message"),
     *("max_send_buffer", "max_receive_buffer"),
 )
+
+
+ASSUMPTIONS = {
+    "workload.queued": "share of calls through a queue",
+    "workload.parallel": "share of places that call all at once",
+    "workload.skew": "skew of popularity",
+    "workload.tail": "tail of call-graph sizes",
+}
+"""What the part `assumptions` varies."""
 
 
 class Limit(NamedTuple):
@@ -99,7 +108,7 @@ class Results:
         self.told: dict[str, dict[str, Any]] = {}
         for part in parts:
             names = pq.ParquetDataset(folder / part / "runs").schema.names
-            wanted = [*COLUMNS, *(n for n in ("processes.think.mean",) if n in names)]
+            wanted = [*COLUMNS, *(n for n in ("processes.think.mean", *ASSUMPTIONS) if n in names)]
             self.parts[part] = pq.read_table(folder / part / "runs", columns=wanted).to_pylist()
             self.told[part] = json.loads((folder / part / "sweep.json").read_text("utf-8"))
         self.effort: dict[tuple[str, int], Row] = {}
@@ -127,6 +136,10 @@ class Results:
         return self.cells(
             "distance", lambda row: (row["grid"], round(1e9 / row["processes.think.mean"]))
         )
+
+    def assumptions(self) -> dict[tuple[float, ...], Cell]:
+        """Return the cells of the part `assumptions`, by the values of all of them."""
+        return self.cells("assumptions", lambda row: tuple(row[name] for name in ASSUMPTIONS))
 
     def grids(self, part: str) -> dict[str, Cell]:
         """Return the cells of a part by the name of the grid."""

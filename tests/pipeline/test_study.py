@@ -20,8 +20,9 @@ TINY = Size(seeds=2, processes=10, messages=40)
 @pytest.mark.slow
 def test_a_study_writes_its_page(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "study"
-    run_parts(spark, out, TINY, ["replay", "scale"])
-    run_parts(None, out, TINY, ["replay", "scale"])  # nothing is left, so no session is made
+    parts = ["replay", "scale"]
+    run_parts(spark, out, TINY, parts)
+    run_parts(None, out, TINY, parts)  # nothing is left, so no session is made
     scale = experiment("scale", TINY, out)
     measured = measure(scale, out / "effort.jsonl", 1)
     assert {row["protocol"] for row in measured} >= {"csps", "ks", "rst"}

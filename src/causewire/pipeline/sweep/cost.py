@@ -28,7 +28,7 @@ _COPY: dict[str, Callable[[int], float]] = {
     "pak": lambda n: 25 + 0.4 * n,
     "bss": lambda n: 15 + 0.05 * n,
     "fifo": lambda n: 14,
-    "adaptive": lambda n: 60 + 2 * n,
+    "adaptive": lambda n: 60 + 0.01 * n,
 }
 
 
