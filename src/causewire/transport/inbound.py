@@ -31,17 +31,57 @@ needs for its number, its entry in lists and the objects around it."""
 
 
 class _Assembly:
-    """The parts of a long message that have arrived."""
+    """The parts of a long message that have arrived.
 
-    __slots__ = ("count", "parts", "per", "pid", "size", "withdrawn")
+    There is no dictionary for one part alone, so that a datagram with parts of many messages
+    takes little memory.
+    """
+
+    __slots__ = ("first", "others", "size")
 
     def __init__(self, piece: Piece) -> None:
-        self.pid = piece.pid
-        self.per = piece.per
-        self.withdrawn = piece.withdrawn
-        self.count = piece.parts
-        self.parts: dict[int, bytes | memoryview] = {}
-        self.size = 0
+        self.first = piece
+        """The part that arrived first."""
+        self.others: dict[int, bytes | memoryview] | None = None
+        """The data of the others."""
+        self.size = len(piece.data)
+
+    @property
+    def parts(self) -> int:
+        """How many parts have arrived."""
+        return 1 if self.others is None else 1 + len(self.others)
+
+    def add(self, piece: Piece, longest: int) -> bool:
+        """Add a part that is not the first; return whether it is new.
+
+        Raises:
+            MalformedError: The part contradicts the first, or there are more bytes than
+                `longest`.
+        """
+        first = self.first
+        if (piece.pid, piece.per, piece.parts, piece.withdrawn) != (
+            first.pid,
+            first.per,
+            first.parts,
+            first.withdrawn,
+        ):
+            raise MalformedError("parts of one message that do not fit together")
+        if self.others is None:
+            self.others = {}
+        if piece.part == first.part or piece.part in self.others:
+            return False
+        if self.size + len(piece.data) > longest:
+            raise MalformedError("a message that is longer than allowed")
+        self.others[piece.part] = piece.data
+        self.size += len(piece.data)
+        return True
+
+    def payload(self) -> bytes:
+        """Return the message, as all parts have arrived."""
+        first = self.first
+        parts = {first.part: first.data, **(self.others or {})}
+        payload = b"".join([parts[k] for k in range(first.parts)])
+        return Withdrawn(payload) if first.withdrawn else payload
 
 
 class Inbound:
@@ -157,39 +197,26 @@ class Inbound:
             return None
         assembly = self._pieces.get(mid)
         if assembly is None:
+            if len(piece.data) > self._longest:
+                raise MalformedError("a message that is longer than allowed")
             assembly = self._pieces[mid] = _Assembly(piece)
             heappush(self._piece_mids, mid)
             self.messages += 1
             self.bytes += OVERHEAD
-        elif (piece.pid, piece.per, piece.parts, piece.withdrawn) != (
-            assembly.pid,
-            assembly.per,
-            assembly.count,
-            assembly.withdrawn,
-        ):
-            raise MalformedError("parts of one message that do not fit together")
-        if piece.part in assembly.parts:
+        elif not assembly.add(piece, self._longest):
             return None
-        size = len(piece.data)
-        if assembly.size + size > self._longest:
-            raise MalformedError("a message that is longer than allowed")
-        assembly.parts[piece.part] = piece.data
-        assembly.size += size
-        self.bytes += size + OVERHEAD
-        if len(assembly.parts) < assembly.count:
+        self.bytes += len(piece.data) + OVERHEAD
+        if assembly.parts < piece.parts:
             return None
         self._drop(mid)
-        parts = assembly.parts
-        payload = b"".join([parts[k] for k in range(assembly.count)])
-        if assembly.withdrawn:
-            payload = Withdrawn(payload)
-        return self.add(MessageRun((mid,), assembly.pid, (payload,), assembly.per, len(payload)))
+        payload = assembly.payload()
+        return self.add(MessageRun((mid,), piece.pid, (payload,), piece.per, len(payload)))
 
     def _drop(self, mid: int) -> None:
         """Forget the parts of a message. Its entry in the heap is skipped later."""
         assembly = self._pieces.pop(mid)
         self.messages -= 1
-        self.bytes -= assembly.size + OVERHEAD * (1 + len(assembly.parts))
+        self.bytes -= assembly.size + OVERHEAD * (1 + assembly.parts)
 
     def drop_parts(self) -> None:
         """Forget all parts of messages, as they will be sent again, perhaps cut up otherwise."""
@@ -220,7 +247,7 @@ class Inbound:
         while mids and mids[0] not in self._pieces:
             heappop(mids)
         if mids:
-            pid = self._pieces[mids[0]].pid
+            pid = self._pieces[mids[0]].first.pid
             if pid > self.tail and (found is None or mids[0] < found[0]):
                 found = mids[0], pid
         return found

@@ -1,0 +1,62 @@
+"""Parts of messages that are put together again."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from causewire.transport.frames import Piece
+from causewire.transport.inbound import OVERHEAD, Inbound
+from causewire.transport.varint import MalformedError
+
+PARTS = [b"abc", b"de", b"f"]
+
+
+def piece(part: int, **changes: object) -> Piece:
+    """One of the parts of message 1."""
+    return Piece(1, 0, False, part, len(PARTS), PARTS[part])._replace(**changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(len(PARTS)))))
+def test_parts_in_any_order_make_the_message(order: tuple[int, ...]) -> None:
+    inbound = Inbound(100)
+    *early, last = order
+    for part in early:
+        assert inbound.add_piece(piece(part)) is None
+        assert inbound.add_piece(piece(part)) is None  # again, which changes nothing
+    size = sum(len(PARTS[part]) for part in early)
+    assert (inbound.messages, inbound.bytes) == (1, size + OVERHEAD * (1 + len(early)))
+    run = inbound.add_piece(piece(last))
+    assert run is not None
+    assert run.payloads[0] == b"abcdef"
+    assert (inbound.messages, inbound.bytes, inbound.tail) == (1, 6 + OVERHEAD, 1)
+
+
+def test_a_part_that_arrives_again_is_not_too_much() -> None:
+    """A message may be as long as is allowed, and its parts may be sent again."""
+    inbound = Inbound(sum(map(len, PARTS)))
+    for part in (0, 1, 0, 1):
+        assert inbound.add_piece(piece(part)) is None
+    assert inbound.add_piece(piece(2)) is not None
+
+
+@pytest.mark.parametrize("before", [[], [0], [0, 1]])
+def test_a_message_that_is_too_long_is_refused(before: list[int]) -> None:
+    inbound = Inbound(5)
+    for part in before:
+        inbound.add_piece(piece(part))
+    held = inbound.messages, inbound.bytes
+    with pytest.raises(MalformedError, match="longer than allowed"):
+        inbound.add_piece(piece(2, data=bytes(6)))
+    assert (inbound.messages, inbound.bytes) == held
+
+
+@pytest.mark.parametrize("changes", [{"per": True}, {"parts": 4}, {"withdrawn": True}])
+def test_parts_that_contradict_each_other_are_refused(changes: dict[str, object]) -> None:
+    inbound = Inbound(100)
+    inbound.add_piece(piece(0))
+    with pytest.raises(MalformedError, match="fit together"):
+        inbound.add_piece(piece(1, **changes))
+    inbound.drop_parts()
+    assert (inbound.messages, inbound.bytes) == (0, 0)
