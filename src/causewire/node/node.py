@@ -437,23 +437,20 @@ class Node(Storing, Resolving):
 
     def _handle_events(self) -> None:
         """Wake whoever can continue."""
-        news = self._dispatch(self._transport)
+        transport = self._transport
+        self._dispatch(transport)
         recorder = self._recorder
         if recorder is not None:
             recorder.flush()
             if recorder.failure is not None:
                 self._recorder = None
                 self._publish(TraceFailed(recorder.failure))
-        if news and self._must_rejoin and self._bridge is not None:
+        if transport.me.superseded and self._must_rejoin and self._bridge is not None:
             self._rejoin(self._bridge)
 
-    def _dispatch(self, transport: Transport[Receipt]) -> bool:
-        """Wake those who wait for what has happened; return whether anything has."""
+    def _dispatch(self, transport: Transport[Receipt]) -> None:
         next_event = transport.next_event
-        event = next_event()
-        if event is None:
-            return False
-        while event is not None:
+        while (event := next_event()) is not None:
             if isinstance(event, Delivered):
                 wake(self._readers)
             elif isinstance(event, Confirmed):
@@ -471,8 +468,6 @@ class Node(Storing, Resolving):
                 if isinstance(event, NodeSuperseded):
                     wake(self._senders)
                     wake(self._readers)
-            event = next_event()
-        return True
 
     def _publish(self, event: PeerEvent) -> None:
         """Log an event, and pass it on to those who watch."""

@@ -46,6 +46,7 @@ class Arrivals:
         messages: deque[Delivery] | None = None,
     ) -> None:
         self._carrier = carrier
+        self._linked = carrier.linked
         self._config = config
         self._stats = stats
         self._emit = emit
@@ -64,7 +65,7 @@ class Arrivals:
         """What messages of all peers that wait here are charged."""
         self._withdrawn = False
         """Whether a peer has withdrawn a message."""
-        self._ready: dict[Session, None] = {}
+        self.ready: dict[Session, None] = {}
         """Sessions with messages that wait for room in the queue."""
         self._put = 0
         """Messages put into the queue since the start."""
@@ -75,17 +76,13 @@ class Arrivals:
     @property
     def stalled(self) -> bool:
         """Whether messages wait for room in the queue."""
-        return bool(self._ready)
+        return bool(self.ready)
 
     @property
     def room(self) -> int:
         """The number of messages that the queue has room for; 0 or less if it is full."""
         batches = self._batches
         messages = len(self.messages)
-        if not messages:  # which is most common: the application has taken everything
-            batches.clear()
-            self._queue_bytes = 0
-            return self._config.queue_messages
         taken = self._put - messages
         while batches and batches[0][0] <= taken:
             self._queue_bytes -= batches.popleft()[1]
@@ -141,7 +138,7 @@ class Arrivals:
         finally:
             self.waiting_bytes += inbound.bytes - before
             if inbound.ready:
-                self._ready[session] = None
+                self.ready[session] = None
 
     def pass_on(self, session: Session, run: MessageRun) -> bool:
         """Hand messages to the protocol at once if nothing is in their way.
@@ -152,12 +149,18 @@ class Arrivals:
         """
         inbound, carrier = session.inbound, self._carrier
         mids = run.mids
+        if self.messages:
+            room = self.room
+        else:  # which is most common: the application has taken everything
+            self._batches.clear()
+            self._queue_bytes = 0
+            room = self._config.queue_messages
         if (
             inbound.messages
             or run.pid != inbound.tail
-            or self._ready
+            or self.ready
             or self.observer is not None
-            or len(mids) > self.room
+            or len(mids) > room
             or (run.per and not carrier.permits)
         ):
             return False
@@ -184,7 +187,7 @@ class Arrivals:
 
     def admit(self) -> None:
         """Hand messages to the protocol, from each peer in turn, while there is room."""
-        ready = self._ready
+        ready = self.ready
         while ready:
             room = self.room
             session = next(iter(ready))
@@ -204,7 +207,7 @@ class Arrivals:
         Messages whose turn has come arrived before the end of the peer was known here. They
         are delivered even if the queue has no room, since others may have reacted to them.
         """
-        self._ready.pop(session, None)
+        self.ready.pop(session, None)
         while session.inbound.ready:
             self._hand_over(session, len(session.inbound.ready[0].mids))
         self.waiting_bytes -= session.inbound.bytes
@@ -248,7 +251,7 @@ class Arrivals:
                 return
         if self.renamed or self.identified or self.report is not None:
             deliveries = [self._by_name(delivery) for delivery in deliveries]
-        if run is not None and len(deliveries) == len(run.mids) and not self._carrier.linked:
+        if run is not None and len(deliveries) == len(run.mids) and not self._linked:
             size = run.size
         else:
             size = sum([len(payload) for _, _, payload in deliveries])

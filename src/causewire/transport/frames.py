@@ -60,10 +60,8 @@ _ACK, _DELIVERED, _PERMIT = map(int, (FrameType.ACK, FrameType.DELIVERED, FrameT
 _MESSAGES, _PIECE = int(FrameType.MESSAGES), int(FrameType.PIECE)
 
 PER, EVEN, NEXT, WITHDRAWN = 1, 2, 4, 2  # flags of MESSAGES; PIECE has the first and the last
-
 _SINGLE = _MESSAGES | EVEN | NEXT  # the least of the two types that `put_single` writes
 _new = tuple.__new__
-
 RUN_HEAD = 1 + 4 + 8 + 8 + 4
 """The most bytes that a run takes in addition to its arrays and payloads."""
 
@@ -292,31 +290,33 @@ def read(data: bytes) -> Contents:
     contents = Contents()
     runs = contents.runs = []
     pieces = contents.pieces = []
-    at, end = 0, len(data)
-    left = most_messages(end)
-    eliciting = False
+    acked: list[tuple[int, int]] | None = None
+    eliciting = rare = False
+    at, delivered, permit = 0, 0, 0
+    left = most_messages(end := len(data))
     while at < end:
         kind = data[at]
         at += 1
         if kind == _ACK:
-            contents.acked, at = _read_ack(data, at)
+            acked, at = _read_ack(data, at)
             continue
         eliciting = True
         if kind == _DELIVERED:
-            contents.delivered, at = _read_mid(data, at)
+            delivered, at = _read_mid(data, at)
         elif kind & 0xF8 == _MESSAGES:
             run, at = _read_run(data, at, kind, left)
             left -= len(run[0])
             runs.append(run)
         elif kind == _PERMIT:
-            contents.permit, at = _read_mid(data, at)
+            permit, at = _read_mid(data, at)
         elif kind & 0xFC == _PIECE:
             piece, at = _read_piece(data, at, kind)
             pieces.append(piece)
         else:
-            contents.rare = True
+            rare = True
             at = _read_rare(data, at, kind, contents)
-    contents.eliciting = eliciting
+    contents.acked, contents.delivered, contents.permit = acked, delivered, permit
+    contents.eliciting, contents.rare = eliciting, rare
     return contents
 
 

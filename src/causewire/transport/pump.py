@@ -42,6 +42,7 @@ class Pump:
         self._ledger = ledger
         self._emit = emit
         self._linked = carrier.linked
+        self._at_once = carrier.releases_at_once
         self.observer: Observer | None = None
 
     def run(self, now: float) -> None:
@@ -51,13 +52,13 @@ class Pump:
             for name, floor in carrier.take_obituaries().items():
                 self._peers.obituary(name, floor, name, now)
         arrivals.collect()
-        if arrivals.stalled:
+        if arrivals.ready:
             arrivals.admit()
         by_alias, active = self._peers.by_alias, self._peers.active
         while runs := carrier.take_runs():
             for alias, run in runs:
                 self._release(by_alias[alias], run)
-            if carrier.releases_at_once:
+            if self._at_once:
                 break
         if self.observer is not None:
             arrivals.tell_waits()

@@ -75,16 +75,10 @@ class RoundTrip:
 class Sent:
     """A datagram in flight, and what has to be sent again if it is lost."""
 
-    bye: bool = False
-    eliciting: bool = False
-    """Whether it asks for an ack; only then it counts as in flight."""
-    obituaries: Sequence[tuple[str, int]] = ()
-    patient: bool = False
-    """Whether its arrival may be acknowledged late, by `ack_delay`."""
-    handled: Sequence[tuple[int, int]] = ()
-    """Ranges of messages that it reports as handled."""
-    stream: Sequence[tuple[int, bytes]] = ()
-    """Parts of the stream of control packets."""
+    __slots__ = (
+        *("bye", "control", "eliciting", "handled", "items", "obituaries", "patient", "size"),
+        *("stream", "time"),
+    )
 
     def __init__(self, time: float, size: int = 0, control: bool = False, item: Any = None) -> None:
         self.time = time
@@ -93,6 +87,16 @@ class Sent:
         """Whether it had an ack or a permit of the protocol, or a question."""
         self.items: list[Any] = [] if item is None else [item]
         """Messages and parts of messages in it."""
+        self.bye = False
+        self.eliciting = False
+        """Whether it asks for an ack; only then it counts as in flight."""
+        self.obituaries: Sequence[tuple[str, int]] = ()
+        self.patient = False
+        """Whether its arrival may be acknowledged late, by `ack_delay`."""
+        self.handled: Sequence[tuple[int, int]] = ()
+        """Ranges of messages that it reports as handled."""
+        self.stream: Sequence[tuple[int, bytes]] = ()
+        """Parts of the stream of control packets."""
 
 
 class Recovery:
@@ -103,9 +107,9 @@ class Recovery:
         "_base",
         "_condemned",
         "_largest",
-        "_loss_at",
         "_reordering",
         "in_flight",
+        "loss_at",
         "next_number",
         "probes",
         "round_trip",
@@ -131,8 +135,8 @@ class Recovery:
         """The highest number acknowledged."""
         self._base = 0.0
         """When the retransmission timer was last started."""
-        self._loss_at: float | None = None
-        """When more datagrams will count as lost."""
+        self.loss_at: float | None = None
+        """When more datagrams will count as lost, before the retransmission timeout."""
         self._reordering = 3
         self._condemned: dict[int, None] = {}
         """Numbers that lately counted as lost."""
@@ -219,7 +223,7 @@ class Recovery:
         trip.backoff = 0
         self._largest = number
         self._base = now
-        self._loss_at = None
+        self.loss_at = None
         return [one], []
 
     def _acquit(self, low: int, high: int) -> None:
@@ -235,14 +239,14 @@ class Recovery:
         """Remove and return the datagrams that are lost by the evidence."""
         trip = self.round_trip
         before = now - max(1.125 * max(trip.smoothed, trip.latest), GRANULARITY)
-        self._loss_at = None
+        self.loss_at = None
         lost: list[Sent] = []
         while self.sent:
             number, one = next(iter(self.sent.items()))
             if number > self._largest:
                 break
             if self._largest - number < self._reordering and one.time - before > 1e-9:
-                self._loss_at = one.time + (now - before)
+                self.loss_at = one.time + (now - before)
                 break
             self._take_for_lost(number, one, lost)
         return lost
@@ -257,17 +261,12 @@ class Recovery:
         lost.append(one)
 
     @property
-    def suspects(self) -> bool:
-        """Whether datagrams will soon count as lost, before the retransmission timeout."""
-        return self._loss_at is not None
-
-    @property
     def deadline(self) -> float | None:
         """When to call `expired`."""
         if not self.sent:
             return None
-        if self._loss_at is not None:
-            return self._loss_at
+        if self.loss_at is not None:
+            return self.loss_at
         oldest = next(iter(self.sent.values()))
         wait = self.round_trip.timeout
         return self._base + (wait + self._ack_delay if oldest.patient else wait)
@@ -277,7 +276,7 @@ class Recovery:
         deadline = self.deadline
         if deadline is None or now < deadline:
             return []
-        if self._loss_at is not None:
+        if self.loss_at is not None:
             return self._missing(now)
         self.round_trip.backoff += 1
         self._base = now

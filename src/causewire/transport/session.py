@@ -356,8 +356,9 @@ class Session:
             or self.why_due
             or self.answer is not None
             or self.unhandled is not None
-            or self.stream.pending
-            or not recovery.open
+            or self.stream.records
+            or self.stream.resend
+            or (recovery.in_flight >= recovery.window.size and not recovery.probes)
         ):
             return None
         taken = self.outbound.take_single(self._limit - _RESERVE - RUN_HEAD)

@@ -26,14 +26,14 @@ Chunk = tuple[int, bytes]
 class ControlStream:
     """Both directions of the stream."""
 
-    __slots__ = ("_early", "_early_bytes", "_next", "_offset", "_read", "_records", "_resend")
+    __slots__ = ("_early", "_early_bytes", "_next", "_offset", "_read", "records", "resend")
 
     def __init__(self) -> None:
-        self._records: deque[bytes] = deque()
+        self.records: deque[bytes] = deque()
         """What has not been sent yet."""
         self._offset = 0
         """The offset of the first of these."""
-        self._resend: deque[Chunk] = deque()
+        self.resend: deque[Chunk] = deque()
         self._next = 0
         """The offset up to which everything has arrived."""
         self._early: dict[int, bytes] = {}
@@ -44,11 +44,11 @@ class ControlStream:
     @property
     def pending(self) -> bool:
         """Whether there is anything to send."""
-        return bool(self._records or self._resend)
+        return bool(self.records or self.resend)
 
     def add(self, record: bytes) -> None:
         """Queue a record."""
-        self._records.append(put(len(record)) + record)
+        self.records.append(put(len(record)) + record)
 
     def fill(self, budget: Budget, chunks: list[Chunk]) -> bool:
         """Put as much into a datagram as fits, and return whether that is anything.
@@ -57,16 +57,16 @@ class ControlStream:
         """
         before = len(chunks)
         while self.pending and (space := budget.left - CONTROL_HEAD) > 0:
-            if self._resend:
-                offset, data = self._resend.popleft()
+            if self.resend:
+                offset, data = self.resend.popleft()
                 if len(data) > space:
-                    self._resend.appendleft((offset + space, data[space:]))
+                    self.resend.appendleft((offset + space, data[space:]))
                     data = data[:space]
             else:
-                offset, data = self._offset, b"".join(self._records)
-                self._records.clear()
+                offset, data = self._offset, b"".join(self.records)
+                self.records.clear()
                 if len(data) > space:
-                    self._records.append(data[space:])
+                    self.records.append(data[space:])
                     data = data[:space]
                 self._offset += len(data)
             budget.put(put_control(offset, data))
@@ -75,7 +75,7 @@ class ControlStream:
 
     def lost(self, chunks: Iterable[Chunk]) -> None:
         """Queue the chunks of a lost datagram to be sent again."""
-        self._resend.extend(chunks)
+        self.resend.extend(chunks)
 
     def acceptable(self, chunks: list[Chunk]) -> bool:
         """Return whether there is room for chunks that arrived."""

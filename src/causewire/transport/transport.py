@@ -175,6 +175,7 @@ class Transport(Generic[A]):
         self.list_bytes = self._carrier.list_bytes
         """These two are documented in `Carrier`."""
         self._linked = self._carrier.linked
+        self._ticks = self._carrier.ticks
         self._pump = Pump(
             self._peers,
             carrier=self._carrier,
@@ -187,8 +188,8 @@ class Transport(Generic[A]):
         )
         self.withdraw = self._withdrawals.withdraw
         """This is documented in `Withdrawals`."""
-        self._postponed: list[tuple[bytes, Address, float]] = []
-        """Datagrams with obituaries, which are processed at the end of the turn."""
+        self.postponed: list[tuple[bytes, Address, float]] = []
+        """Datagrams with obituaries, which are processed when all others of this turn are."""
         self._observer: Observer | None = None
         self._tick_at: float | None = None
         self._watch = Watch(self.config.blocked_after)
@@ -217,7 +218,7 @@ class Transport(Generic[A]):
         The driver calls this when the application has taken messages. If the result is
         true, acks have become due: ask for `datagrams_to_send`.
         """
-        if not self._arrivals.stalled:
+        if not self._arrivals.ready:
             return False
         self._arrivals.admit()
         return True
@@ -301,11 +302,6 @@ class Transport(Generic[A]):
         except MalformedError:
             self.stats.drop(DropReason.MALFORMED)
 
-    @property
-    def postponed(self) -> bool:
-        """Whether an obituary waits until the other datagrams of this turn are processed."""
-        return bool(self._postponed)
-
     def _session_datagram(
         self, data: bytes, address: Address, now: float, last: bool = False
     ) -> None:
@@ -323,19 +319,20 @@ class Transport(Generic[A]):
             self.stats.drop(DropReason.UNVERIFIED)
             return
         contents = read(opened)
-        if contents.obituaries and not last and self._peers.ends(contents.obituaries):
+        rare = contents.rare
+        if rare and contents.obituaries and not last and self._peers.ends(contents.obituaries):
             # Messages of the process that is gone may have arrived, and not been read yet.
-            self._postponed.append((data, address, now))
+            self.postponed.append((data, address, now))
             return
         messages = contents.runs or contents.pieces
         arrivals = self._arrivals
         if messages and arrivals.waiting_bytes and not arrivals.acceptable(session, contents):
             self.stats.drop(DropReason.NO_ROOM)
             return
-        if contents.control and not session.stream.acceptable(contents.control):
-            self.stats.drop(DropReason.NO_ROOM)
-            return
-        if contents.rare:
+        if rare:
+            if contents.control and not session.stream.acceptable(contents.control):
+                self.stats.drop(DropReason.NO_ROOM)
+                return
             if contents.challenge:
                 self._paths.challenged(session, contents.challenge, address)
             if contents.response:
@@ -348,7 +345,7 @@ class Transport(Generic[A]):
             session.silent = False
             self._events.append(PeerUp(session.name))
         if contents.eliciting:
-            if messages or contents.rare:
+            if messages or rare:
                 session.ack_due = True
             elif session.ack_by is None:
                 session.ack_by = now + self.config.ack_delay
@@ -358,7 +355,7 @@ class Transport(Generic[A]):
         except RemoteProtocolError:
             self.stats.drop(DropReason.PROTOCOL_VIOLATION)
         session.owes = now if session.recovery.sent else None
-        if messages and arrivals.stalled:
+        if messages and arrivals.ready:
             arrivals.admit()
 
     def _departed_datagram(self, tag: bytes, number: int, data: bytes, address: Address) -> None:
@@ -426,9 +423,9 @@ class Transport(Generic[A]):
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Address]]:
         """Return all datagrams that have to be sent now, each with its address."""
-        while self._postponed:
+        while self.postponed:
             try:
-                self._session_datagram(*self._postponed.pop(0), last=True)
+                self._session_datagram(*self.postponed.pop(0), last=True)
             except MalformedError:
                 self.stats.drop(DropReason.MALFORMED)
         self._pump.run(now)
@@ -452,7 +449,7 @@ class Transport(Generic[A]):
         stats.datagrams_out += len(out)
         for datagram, _ in out:
             stats.bytes_out += len(datagram)
-        if self._carrier.ticks and self._tick_at is None and not self._carrier.idle:
+        if self._ticks and self._tick_at is None and not self._carrier.idle:
             self._tick_at = now + self.config.tick
         if self._watch_at is None and (
             self._ledger.messages or self._arrivals.waiting_bytes or self._carrier.changing

@@ -67,7 +67,7 @@ class Upkeep:
                     armed is not None
                     and armed <= now + self._soonest
                     and (session.ack_by is None or armed <= session.ack_by)
-                    and not session.recovery.suspects
+                    and session.recovery.loss_at is None
                 ):
                     return
             elif peer.greet_at is None:
