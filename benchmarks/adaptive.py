@@ -19,7 +19,9 @@ seeds. `in time` does not depend on that chance: it is the ratio of the shares o
 that time and delivered in it. In a hub, where a client that gets no answer sends nothing, only
 `delivered` counts.
 
-**growth** keeps one process frozen for a long time, and prints the state of the others.
+**growth** keeps one process frozen for a long time, and prints the state of the others: all of
+it, without the lane of the frozen process, and also without what is remembered of deliveries,
+which fills slowly up to its limit (`adaptive_past.REMEMBERED` pairs).
 
 **lists** takes the cells of load up to 0.3 in which a message has more than 6 entries on
 average, and prints what smaller caps change, and how long lists would be if every delivery
@@ -410,7 +412,10 @@ class Sampler:
             lanes = [peer.footprint() if peer else 0 for peer in peers]
             own = [e.footprint().state - lane for e, lane in zip(living, lanes, strict=True)]
             listed = max(len(e._past) for e in living)
-            self.rows.append(f"| {at // MS} | {everything} | {max(own)} | {listed} |")
+            rest = max(
+                size - 3 * len(list(e._past.settled())) for size, e in zip(own, living, strict=True)
+            )
+            self.rows.append(f"| {at // MS} | {everything} | {max(own)} | {rest} | {listed} |")
 
 
 def growth(arguments: argparse.Namespace) -> None:
@@ -437,8 +442,9 @@ def growth(arguments: argparse.Namespace) -> None:
         print(
             f"\n{name}, {n} processes, load {load}, {messages} messages; the largest of the living:"
         )
-        print("\n| time, delays | state | without the lane of the frozen | entries known |")
-        print("|" + " --- |" * 4)
+        print("\n| time, delays | state | without the lane of the frozen ", end="")
+        print("| and without what is remembered | entries known |")
+        print("|" + " --- |" * 5)
         print("\n".join(sampler.rows))
         print(f"\nundelivered at the end: {summary.undelivered}")
 

@@ -38,9 +38,10 @@ COMMANDS: dict[str, list[str]] = {
     "sweep": ["benchmarks/sweep.py"],
     "verify": ["benchmarks/verify.py"],
     "adaptive": [
-        "benchmarks/adaptive.py latency",
-        "benchmarks/adaptive.py freeze",
-        "benchmarks/adaptive.py growth",
+        "benchmarks/adaptive.py latency --messages 2000 --seeds 3",
+        "benchmarks/adaptive.py lists --messages 1000 --seeds 3",
+        "benchmarks/adaptive.py freeze --seeds 10",
+        "benchmarks/adaptive.py growth --delays 10000",
     ],
     "explore": ["benchmarks/explore.py --shiviz out/shiviz"],
     "failures": ["-m campaigns.failures.matrix"],
