@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from causewire import cli
 from causewire.cli import progress as module
 from causewire.cli.output import fitted, table
 from causewire.cli.progress import Progress, remaining
+from causewire.cli.spark import SparkProgress
 from causewire.sim import Config, simulate
 from causewire.trace import open_trace, open_writer
 
@@ -100,6 +102,27 @@ def test_commands_that_read_traces_tell_how_far_they_are(
 def test_a_search_tells_how_many_programs_are_left(terminal: Terminal) -> None:
     cli.main(["verify", "--protocol", "mf", "--messages", "1", "--jobs", "1"])
     assert any(" states, depth " in line and " left" in line for line in terminal.lines())
+
+
+def test_one_search_tells_how_fast_it_is_and_that_nobody_knows_how_long_it_takes(
+    terminal: Terminal,
+) -> None:
+    program = "0>1,2; 1>2,0; 2>0,1"
+    cli.main(["verify", "--protocol", "mf", "--program", program, "--jobs", "1"])
+    told = terminal.lines()[-1]
+    assert re.fullmatch(r"searching: [\d,]+ states, [\d,]+ a second, depth \d+, unknown left", told)
+
+
+def test_spark_tells_what_it_does_and_how_many_tasks_are_done(terminal: Terminal) -> None:
+    with Progress("checking on Spark") as progress:
+        shown = SparkProgress(progress)
+        shown.tasks(0, 8)
+        shown.say("measuring")
+        for done in range(1, 7):
+            shown.tasks(done, 8)
+    assert "checking on Spark: 0 of 8 tasks  0 %" in terminal.lines()
+    assert "checking on Spark: measuring" in terminal.lines()
+    assert terminal.lines()[-1].startswith("checking on Spark: measuring, 6 of 8 tasks  75 %, ")
 
 
 def test_lines_are_wrapped_below_their_beginning() -> None:

@@ -13,7 +13,7 @@ from ..trace.formats.names import SPAN_FORMATS
 from .errors import CommandError
 from .output import count, print_json, say
 from .progress import Progress
-from .spark import add_spark_arguments, config_of
+from .spark import SparkProgress, add_spark_arguments, config_of
 from .traces import add_trace_arguments, columns_of, format_of, open_input, span_options
 
 if TYPE_CHECKING:
@@ -129,28 +129,32 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
     from ..pipeline.check import check_paths
     from ..pipeline.foreign import check_foreign
 
+    config = config_of(args)
+    if kind == "trace":
+        trace_files(*args.traces)  # before Spark starts, if there is something wrong with them
     try:
         with Progress("checking on Spark") as progress:
-            if kind == "trace":
-                return _Checked(
-                    check_paths(
-                        args.traces,
-                        master=args.master,
-                        examples=args.examples,
-                        progress=progress.say,
-                        strict=args.strict,
-                        config=config_of(args),
+            shown = SparkProgress(progress)
+            with shown.session(args.master, config):
+                if kind == "trace":
+                    return _Checked(
+                        check_paths(
+                            args.traces,
+                            master=args.master,
+                            examples=args.examples,
+                            progress=shown.say,
+                            strict=args.strict,
+                        )
                     )
+                checked = check_foreign(
+                    args.traces,
+                    "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,
+                    master=args.master,
+                    examples=args.examples,
+                    config=config,
+                    **_options(args, kind),
                 )
-            checked = check_foreign(
-                args.traces,
-                "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,
-                master=args.master,
-                examples=args.examples,
-                config=config_of(args),
-                **_options(args, kind),
-            )
-            return _Checked(checked.report, False, checked.refused, checked.notes)
+                return _Checked(checked.report, False, checked.refused, checked.notes)
     except PipelineError as error:
         other = " (--engine local needs no Spark)" if args.engine == "auto" else ""
         raise CommandError(f"{error}{other}") from None

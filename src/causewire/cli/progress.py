@@ -124,11 +124,12 @@ class Progress:
         elif self._due():
             self._part(f"{done:,} {unit}", min(done, total), total)
 
-    def done(self, done: int, unit: str) -> None:
-        """Show how many units are done, if their total is unknown."""
+    def done(self, done: int, unit: str, more: str = "") -> None:
+        """Show how many units are done, and how fast, if their total is unknown."""
         if self._due():
             rate = done / max(time.monotonic() - self._begun, _PAUSE)
-            self._show(f"{done:,} {unit}, {rate:,.0f} a second")
+            text = f"{done:,} {unit}, {rate:,.0f} a second"
+            self._show(f"{text}, {more}" if more else text, left="unknown")
 
     def share(self, text: str, done: float, total: float) -> None:
         """Show a text, which part of the work is done, and when the rest will be."""

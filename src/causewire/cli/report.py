@@ -12,6 +12,7 @@ from ..trace.storage import is_url
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
+from .spark import SparkProgress
 from .traces import Counted, add_trace_arguments, format_of, open_traces
 
 if TYPE_CHECKING:
@@ -120,15 +121,20 @@ def _here(trace: Trace, args: argparse.Namespace) -> tuple[Report, list[dict[str
 
 def _on_spark(args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:
     """Return the result of the check, and the measurements of each run."""
-    from ..pipeline import PipelineError, session
+    from ..pipeline import PipelineError
     from ..pipeline.check import check_paths
     from ..pipeline.metrics import measure_paths
 
     if format_of(args) != "trace":
         raise CommandError("--master is for .parquet and .jsonl traces (see causewire convert)")
     try:
-        with session(args.master):
-            found = check_paths(args.traces, master=args.master, examples=args.examples)
-            return found, measure_paths(args.traces, master=args.master).to_pylist()
+        with Progress("on Spark") as progress:
+            shown = SparkProgress(progress)
+            with shown.session(args.master):
+                found = check_paths(
+                    args.traces, master=args.master, examples=args.examples, progress=shown.say
+                )
+                shown.say("measuring")
+                return found, measure_paths(args.traces, master=args.master).to_pylist()
     except PipelineError as error:
         raise CommandError(str(error)) from None

@@ -1,12 +1,19 @@
-"""Arguments of the commands that run on Spark."""
+"""Arguments and progress of the commands that run on Spark."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from .errors import CommandError
+from .progress import Progress
 
-__all__ = ["add_spark_arguments", "config_of"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkProgress", "add_spark_arguments", "config_of"]
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,3 +42,33 @@ def config_of(args: argparse.Namespace) -> dict[str, str]:
             raise CommandError(f"--conf: {setting!r} is not of the form spark.KEY=VALUE")
         config[key] = value
     return config
+
+
+class SparkProgress:
+    """Shows what Spark is doing, and how many tasks of it are done."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._doing = ""
+
+    def say(self, doing: str) -> None:
+        """Show what is being done now."""
+        self._doing = doing
+        self._progress.say(doing)
+
+    def tasks(self, done: int, total: int) -> None:
+        """Show how many tasks are done, and when the rest will be."""
+        words = f"{done:,} of {total:,} tasks"
+        self._progress.share(f"{self._doing}, {words}" if self._doing else words, done, total)
+
+    @contextmanager
+    def session(
+        self, master: str | None, config: dict[str, str] | None = None
+    ) -> Iterator[SparkSession]:
+        """Enter a block with a Spark session whose tasks are shown."""
+        from ..pipeline import session
+        from ..pipeline.stages import tasks_told
+
+        self._progress.say(f"starting Spark on {master or 'this machine'}")
+        with session(master, config=config) as spark, tasks_told(spark, self.tasks):
+            yield spark

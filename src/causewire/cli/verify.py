@@ -28,6 +28,7 @@ from . import verify_starvation
 from .errors import CommandError
 from .output import count, duration, print_json, say
 from .progress import Progress
+from .spark import SparkProgress
 from .verify_request import (
     add_network_arguments,
     add_search_arguments,
@@ -107,6 +108,9 @@ def _searched(args: argparse.Namespace, units: list[Unit]) -> Summary:
         def show(summary: Summary, states: int, transitions: int, depth: int) -> None:
             where = f"{summary.done:,} of {_searches(args, summary.units)}"
             deepest = max(depth, summary.depth)
+            if summary.units == 1:  # nobody knows how many states one search will find
+                progress.done(summary.states + states, "states", f"depth {deepest}")
+                return
             so_far = f"{summary.states + states:,} states, depth {deepest}, {where}"
             new = summary.done - summary.resumed
             progress.share(so_far, new, summary.units - summary.resumed)
@@ -118,7 +122,7 @@ def _searched(args: argparse.Namespace, units: list[Unit]) -> Summary:
                 checkpoint=checkpoint,
                 keep_going=args.keep_going,
                 progress=show,
-                elsewhere=_on_spark(args) if args.master else None,
+                elsewhere=_on_spark(args, progress) if args.master else None,
             )
         except WorkerLostError as error:
             kept = f"; {args.checkpoint} has what was done" if args.checkpoint else ""
@@ -126,16 +130,16 @@ def _searched(args: argparse.Namespace, units: list[Unit]) -> Summary:
 
 
 def _on_spark(
-    args: argparse.Namespace,
+    args: argparse.Namespace, progress: Progress
 ) -> Callable[[list[tuple[int, Unit]]], Iterable[tuple[int, Result]]]:
-    from ..pipeline import PipelineError, session
+    from ..pipeline import PipelineError
     from ..pipeline.verify import check_units
 
     def elsewhere(todo: list[tuple[int, Unit]]) -> Iterable[tuple[int, Result]]:
         try:
-            if sys.stderr.isatty():
-                print(f"starting Spark on {args.master}", file=sys.stderr)
-            with session(args.master) as spark:
+            shown = SparkProgress(progress)
+            with shown.session(args.master) as spark:
+                shown.say("searching")
                 return check_units(spark, todo)
         except PipelineError as error:
             raise CommandError(str(error)) from None

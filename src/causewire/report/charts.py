@@ -29,7 +29,7 @@ _COLOURS = (
 )
 _SHAPES = (
     *("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"),
-    *("triangle-right", "triangle-left", "stroke"),
+    *("triangle-right", "triangle-left", "M0,-1L.3,-.3L1,0L.3,.3L0,1L-.3,.3L-1,0L-.3,-.3Z"),
 )
 _DASHES: tuple[list[int], ...] = (
     *([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [10, 2], [6, 2, 2, 2], [1, 2], [12, 4]),
@@ -74,6 +74,7 @@ _CONFIG: Spec = {
         "labelFontSize": 12,
         "labelLimit": 260,
         "symbolSize": 90,
+        "symbolStrokeWidth": 0,
     },
     "title": {"color": _INK, "fontSize": 12, "anchor": "start", "fontWeight": "bold"},
     "text": {"color": _INK},
