@@ -9,8 +9,10 @@ from __future__ import annotations
 import pytest
 
 from causewire.core.adaptive import Adaptive
+from causewire.sim import Partition
 from causewire.testing.wire import Faults, Verdict, Wire, WireWorkload, play
 from causewire.transport import TransportConfig
+from causewire.transport.listing import Listing
 
 
 def lost_on_the_way() -> Verdict:
@@ -44,7 +46,43 @@ def test_nobody_waits_for_a_message_that_was_given_up() -> None:
 
 def test_if_only_those_on_the_way_were_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Adaptive, "_report_dropped", lambda *_: None)
+    monkeypatch.setattr(Listing, "absent", {})
     assert "p1 never gets message 123" in lost_on_the_way().complaints
+
+
+def report_dies() -> Wire:
+    """p3 waits for a message that p0 has given up, and the only one who knew that is dead.
+
+    p0 reaches p1 alone. It writes to p3 and to p1, p1 writes to p2, p2 to p3, and p1 dies.
+    """
+    cuts = [Partition(at=0, name=name, sides=(("p0",), (name,))) for name in ("p2", "p3")]
+    wire = Wire(
+        0,
+        protocol="adaptive",
+        faults=Faults(give_up_after=2.0),
+        workload=WireWorkload(processes=4),
+        timeline=cuts,
+    )
+    wire.run(0.5)
+    for source, *to in (("p0", "p3", "p1"), ("p1", "p2"), ("p2", "p3")):
+        for name in to:
+            assert wire.send(wire.hosts[source], [name])
+        wire.turn(wire.hosts[source])
+        wire.run(wire.now + 0.05)
+    wire.hosts["p1"].up = False
+    wire.run(wire.now + 6.0)
+    return wire
+
+
+def test_nobody_waits_for_a_process_that_it_never_meets() -> None:
+    wire = report_dies()
+    assert wire.hosts["p3"].delivered.bit_count() == 1
+    assert wire.hosts["p3"].transport.idle
+
+
+def test_if_only_peers_were_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Listing, "absent", {})
+    assert not report_dies().hosts["p3"].delivered
 
 
 @pytest.mark.slow

@@ -214,6 +214,11 @@ class AliasEndpoint(LaneEndpoint):
         self._forgotten -= names
         return names
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether messages that have arrived wait here."""
+        return len(self._held) > 0
+
     def holds_more_than(self, most: int, peer: str) -> bool:
         """Return whether more than `most` messages of a peer wait here."""
         if len(self._held) <= most:

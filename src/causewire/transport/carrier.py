@@ -124,6 +124,11 @@ class Carrier(ABC):
         """The incarnations that the protocol waits for and that others can reach, by name."""
         return {}
 
+    @property
+    def waits(self) -> bool:
+        """Whether there may be any, so that it is worth looking from time to time."""
+        return self.changing
+
     @abstractmethod
     def discard(self, name: str) -> bool:
         """Drop what is left of a forgotten process; return whether nothing refers to it."""

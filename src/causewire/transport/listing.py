@@ -21,7 +21,9 @@ when a process is gone:
 A message that depends on one to a process not met yet lists it with incarnation 0
 (`core.adaptive_aliases`). Obituaries do not concern such an entry. Its origin reports it when the
 messages are delivered, or void because it gave the process up; the destination gets the latter
-report as well.
+report as well. If all who could pass that report on have died, the destination waits for a
+process that it has no session with, and gives it up like any other that does not answer
+(`absent`).
 """
 
 from __future__ import annotations
@@ -320,6 +322,21 @@ class Listing(Native):
                 if dest == unmet and origin != me:
                     self.endpoint.void(origin, mid)
         return others
+
+    @property
+    def absent(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for blocked in self.endpoint.blocked():
+            for wait in blocked.waits if blocked.where == "receiver" else ():
+                if wait.peer not in self._channels:
+                    name, incarnation = self._identities.process(wait.peer)
+                    found[name] = max(incarnation, found.get(name, 0))
+        found.pop(self.endpoint.me, None)
+        return {name: incarnation for name, incarnation in found.items() if incarnation}
+
+    @property
+    def waits(self) -> bool:
+        return self.endpoint.holds_any
 
     @property
     def idle(self) -> bool:

@@ -452,7 +452,7 @@ class Transport(Generic[A]):
         if self._ticks and self._tick_at is None and not self._carrier.idle:
             self._tick_at = now + self.config.tick
         if self._watch_at is None and (
-            self._ledger.messages or self._arrivals.waiting_bytes or self._carrier.changing
+            self._ledger.messages or self._arrivals.waiting_bytes or self._carrier.waits
         ):
             self._watch_at = now + self.config.blocked_after / 4
         self._unread.begin(now)
