@@ -45,6 +45,12 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "explore": ["benchmarks/explore.py --shiviz out/shiviz"],
     "failures": ["-m campaigns.failures.matrix"],
+    "applications": [
+        "-m campaigns.applications.matrix --lines",
+        "-m campaigns.applications.matrix --on kit",
+        "-m campaigns.applications.matrix --on bare",
+    ],
+    "durable": ["benchmarks/durable.py", "benchmarks/request_reply.py"],
 }
 """The commands of each page, as arguments of `python`."""
 

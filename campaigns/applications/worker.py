@@ -22,7 +22,7 @@ from typing import Any
 
 from causewire import CausewireError
 from causewire.kit import Kit
-from causewire.node import Node
+from causewire.node import Node, NodeRejoined
 from causewire.testing.puppet import Puppet
 
 
@@ -50,6 +50,7 @@ class ApplicationWorker(Puppet):
         self.late: float = settings.get("late", 0.0)
         self.acted = 1000 if settings.get("again") else 0
         self.errors: Counter[str] = Counter()
+        self.given_up = 0
         self.acting: asyncio.Task[None] | None = None
 
     async def obey(self, command: str, words: Sequence[str]) -> None:
@@ -66,7 +67,8 @@ class ApplicationWorker(Puppet):
             await self.app.leave()
             self.say(left=True)
         elif command == "state":
-            self.say(state=self.app.state(), acted=self.acted, errors=dict(self.errors))
+            done = {"acted": self.acted, "errors": dict(self.errors), "given_up": self.given_up}
+            self.say(state=self.app.state(), **done)
 
     async def act(self) -> None:
         while True:
@@ -77,6 +79,10 @@ class ApplicationWorker(Puppet):
                 self.errors[type(error).__name__] += 1
             else:
                 self.acted += 1
+
+    async def watch(self) -> None:
+        async for event in self.node.events():
+            self.given_up += isinstance(event, NodeRejoined)
 
     async def listen(self) -> None:
         await asyncio.sleep(self.late)

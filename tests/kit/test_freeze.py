@@ -158,3 +158,16 @@ def test_a_coordinator_does_not_wait_for_a_newcomer_that_is_gone_already() -> No
             table.settle()
     assert table.seen[ALICE] == table.seen[BOB] == [b"hello"]
     assert set(alice.view) == set(bob.view) == {ALICE, BOB}
+
+
+def test_a_process_that_is_met_again_is_not_dead() -> None:
+    """It was taken for dead in a former life of this process, which was cut off itself."""
+    newcomer = Member("carol", 1, 1)
+    table = Table(Machine)
+    table.machines[newcomer] = carol = Machine(newcomer)
+    table.seen[newcomer] = []
+    carol.gone("alice", 1)
+    carol.met("alice")
+    table.machines[ALICE].ask(newcomer, "")
+    table.settle()
+    assert carol.members == table.machines[ALICE].members == (ALICE, BOB, newcomer, DAVE)

@@ -22,7 +22,7 @@ from causewire.kit import (
 )
 from causewire.testing.virtual import VirtualLoop, run
 
-from .helper import kit
+from .helper import PORTS, kit
 
 
 class Log:
@@ -174,6 +174,39 @@ def test_a_member_that_was_given_up_learns_that_and_joins_again() -> None:
             await asyncio.sleep(1)
             assert again.state == alice.state == [1, 2, 3]
             assert again.items == [3]
+
+    run(main)
+
+
+def test_a_member_that_was_cut_off_joins_again_those_whom_it_gave_up_itself() -> None:
+    """bob takes alice and carol for dead, starts over, and meets the same incarnations again."""
+
+    async def main(loop: VirtualLoop) -> None:
+        settings = {"rejoin": True, "give_up_after": 1.0}
+        async with (
+            kit(loop, "alice", codec="json", node_=settings) as a,
+            kit(loop, "bob", codec="json", node_=settings) as b,
+            kit(loop, "carol", codec="json", node_=settings) as c,
+        ):
+            alice, bob, carol, again = Log(), Log(), Log(), Log()
+            room = await alice.join(a)
+            await bob.join(b, seeds=["alice"])
+            await carol.join(c, seeds=["alice"])
+            await asyncio.sleep(1)
+            port = PORTS["bob"]
+            loop.network.fate = lambda x, y, _: [] if port in (x[1], y[1]) else [0.001]
+            await bob.task
+            assert isinstance(bob.error, GroupClosed)
+            joining = asyncio.create_task(again.join(b, seeds=["alice", "carol"]))
+            await asyncio.sleep(3)
+            loop.network.fate = lambda *_: [0.001]
+            theirs = await joining
+            await theirs.send("from bob")
+            await room.send("from alice")
+            await asyncio.sleep(2)
+            assert names(theirs) == names(room) == ["alice", "bob", "carol"]
+            assert sorted(again.state) == sorted(alice.state) == sorted(carol.state)
+            assert sorted(alice.state) == ["from alice", "from bob"]
 
     run(main)
 

@@ -285,6 +285,10 @@ class Group:
         self._machine.gone(name, incarnation)
         self.pump()
 
+    def met(self, name: str) -> None:
+        """Act on the event that a process is not gone after all."""
+        self._machine.met(name)
+
     def tick(self) -> None:
         """Report what was delivered, and notice what has become stable."""
         machine = self._machine

@@ -54,6 +54,8 @@ class Groups:
         self._places: dict[str, _Place] = {}
         self._gone: dict[str, int] = {}
         """The last incarnation of each process that is known to be gone."""
+        self._starts_over = False
+        """Whether this process has met nobody since it goes on as a new incarnation."""
 
     @property
     def all(self) -> list[Group]:
@@ -191,14 +193,31 @@ class Groups:
             await self._node.send(to, payload)
 
     def lost(self, name: str, incarnation: int) -> None:
-        """Act on the event that an incarnation of a process is gone."""
+        """Act on the event that an incarnation of a process is gone.
+
+        A process that was cut off has given up all others, starts over, and meets the same
+        incarnations again. What it still hears about its former life does not count.
+        """
+        if self._starts_over and incarnation:
+            return
         self._gone[name] = max(self._gone.get(name, 0), incarnation)
         for group in self.all:
             if group.over is None:
                 group.gone(name, incarnation)
 
+    def met(self, name: str, incarnation: int) -> None:
+        """Act on the event that an incarnation of a process was reached."""
+        self._starts_over = False
+        if incarnation <= self._gone.get(name, 0):
+            del self._gone[name]
+            for group in self.all:
+                if group.over is None:
+                    group.met(name)
+
     def rejoined(self) -> None:
         """End all memberships, as this process goes on as a new incarnation."""
+        self._gone.clear()
+        self._starts_over = True
         for place in self._places.values():
             place.term = place.left = 0
             if place.group is not None:

@@ -14,7 +14,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..core.endpoint import Delivery
-from ..node import Closed, Message, Node, NodeRejoined, PeerForgotten, PeerLeft, PeerRestarted
+from ..node import (
+    Closed,
+    Message,
+    Node,
+    NodeRejoined,
+    PeerForgotten,
+    PeerLeft,
+    PeerRestarted,
+    PeerUp,
+)
 from ..node import Superseded as NodeGivenUp
 from ..transport import PeerName
 from .codecs import CodecSpec, codec_of
@@ -233,6 +242,8 @@ class Kit:
                     born = name.incarnation if isinstance(name, PeerName) else 0
                     self._requests.lost(str(name), born)
                     self._groups.lost(str(name), born)
+                elif isinstance(item, PeerUp) and isinstance(item.name, PeerName):
+                    self._groups.met(str(item.name), item.name.incarnation)
                 while self._full():
                     self._taken.clear()
                     await self._taken.wait()

@@ -70,6 +70,14 @@ class Removal(Replica):
             if member.name == name and (not incarnation or member.incarnation <= incarnation):
                 self.suspect(member)
 
+    def met(self, name: str) -> None:
+        """Act on the news that a process is not gone, as this one believed in a former life.
+
+        This membership has just begun: it does not know anything of that process yet.
+        """
+        self._floors.pop(name, None)
+        self.dead = {member for member in self.dead if member.name != name or member in self.view}
+
     def _known(self) -> list[Member]:
         """Everybody who is a member, wants to be one, or says so."""
         obeys = () if self._obeys is None else (self._obeys[0],)
