@@ -90,7 +90,10 @@ def _answer(found: Report) -> str:
     if found.ordered:
         return f"Yes. In {seen}, nothing was delivered before something that it may depend on."
     times = "once" if found.violations == 1 else f"{found.violations:,} times"
-    return f"No. In {seen}, a message was delivered {times} before one that it may depend on."
+    return (
+        f"No. In {seen}, it happened {times} that a message was delivered before one that it "
+        "may depend on."
+    )
 
 
 def _counts(found: Report) -> list[tuple[str, int, str]]:

@@ -19,7 +19,7 @@ export class LatencyPanel {
     this.parts = make("table", { class: "cone" });
     this.explained = make("p", { class: "quiet" });
     fill(panel, make("h2", {}, "Latency"), this.words, this.canvas, this.range, this.reset, this.parts, this.explained,
-      make("p", { class: "quiet" }, `Drag across the histogram, or use the arrow keys on it, to show only messages of these latencies. ${recorded ? "The numbers are of the whole run." : "The numbers are of the messages in view."}`));
+      make("p", { class: "quiet" }, `The scale is logarithmic. Drag across the histogram, or use the arrow keys on it, to show only messages of these latencies. ${recorded ? "The numbers are of the whole run." : "The numbers are of the messages in view."}`));
     this.panel = panel;
     this._brush();
     app.view.addEventListener("change", () => this.later());
