@@ -1,31 +1,28 @@
 """FIFO delivery over any network: a baseline, and the ground that `csps` and `sps` build on.
 
-What a process sends to another is delivered there once, in the order in which it was
-sent. Nothing is promised across senders, so causality is violated as soon as three
-processes talk. The protocol is here for two reasons. It is the known-bad that every
-causal-order check must catch. And it is one half of Almeida's "SPS + FIFO implies
-causal" (Proposition 4.2): `csps` and `sps` are this endpoint with a rule for when a
-message may be released.
+What a process sends to another is delivered there once, in the order in which it was sent.
+Nothing is promised across senders, so causality is violated as soon as three processes talk.
+The protocol is here for two reasons. It is the known-bad that every causal-order check must
+catch. And it is one half of Almeida's "SPS + FIFO implies causal" (Proposition 4.2): `csps` and
+`sps` are this endpoint with a rule for when a message may be released.
 
-It works like Almeida's Algorithm 1. Messages are numbered in one sequence for all
-destinations, and each carries the number of its predecessor to the same destination
-(`pid`), so that the receiver sees gaps. A message is held until its predecessor is
-delivered (lines 44-56), and then acknowledged. FIFO makes acks cumulative: an ack of n
-covers everything that was sent to that process up to n. The next ack makes up for one
-that was lost, and one integer per peer is all that has to travel.
+It works like Almeida's Algorithm 1. Messages are numbered in one sequence for all destinations,
+and each carries the number of its predecessor to the same destination (`pid`), so that the
+receiver sees gaps. A message is held until its predecessor is delivered (lines 44-56), and then
+acknowledged. FIFO makes acks cumulative: an ack of n covers everything that was sent to that
+process up to n, and the next ack makes up for one that was lost.
 
     invariant   columns of j = what was causal-sent to j and is not acked, in order,
                 of which a first part has left;
                 delivered[j] = the last message of j delivered here, and all
                 of j's messages to this process before it are delivered.
 
-**Columns.** The messages to a process that are not acked are kept as two lists, of
-numbers and of payloads, and nothing else: the predecessor of a message is the one
-before it in the list, or the last acked one. A packet is made when the driver takes it.
-A driver that packs many messages into a datagram takes them in runs (`take_runs`), and
-hands runs to the receiver (`receive_run`), without making packets. An ack takes one
-step, however many messages it covers. So a message costs two entries in lists, and one
-look-up of the peer on each side.
+**Columns.** The messages to a process that are not acked are kept as two lists, of numbers and
+of payloads, and nothing else: the predecessor of a message is the one before it in the list, or
+the last acked one. A packet is made when the driver takes it. A driver that packs many messages
+into a datagram takes them in runs (`take_runs`), and hands runs to the receiver (`receive_run`),
+without making packets. An ack takes one step, however many messages it covers. So a message
+costs two entries in lists, and one look-up of the peer on each side.
 """
 
 from __future__ import annotations
@@ -151,10 +148,7 @@ class FifoEndpoint(Endpoint, Generic[P]):
 
     @abstractmethod
     def _peer(self, name: str) -> P:
-        """Make the record of a process not met before.
-
-        Raises LocalProtocolError if it was forgotten.
-        """
+        """Make the record of a process not met before, or raise an error if it was forgotten."""
 
     def _stranger(self, source: str) -> P:
         """Make the record of a process that has sent its first packet."""
