@@ -26,7 +26,7 @@ DRAIN = 64
 """Datagrams that are taken from the socket before others get their turn."""
 
 ALONE = 16
-"""After so many datagrams in a row that were alone in the socket, one is taken at a time, and
+"""After this many datagrams in a row that were alone in the socket, one is taken at a time, and
 only after as many again it is tested, by a system call, whether there are more. The loop calls
 again if there are."""
 
