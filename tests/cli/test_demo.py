@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,7 +54,8 @@ def test_fifo_breaks_and_the_default_holds(causewire: CommandLine, tmp_path: Pat
     assert "too early" in (out / "violation.svg").read_text()
     for line in said.splitlines():
         if " reads" in line:
-            assert line.strip() in page.replace("&quot;", '"')
+            at, what = line.strip().split("  ", 1)
+            assert f"<span>{at}</span> {what}</li>" in html.unescape(page)
 
 
 @pytest.mark.slow
@@ -173,3 +176,13 @@ def test_what_is_unavoidable(tmp_path: Path) -> None:
     assert judged.unavoidable_ns == (10 + 40 + 30) / 3
     found = isolation(tmp_path, "a", (5, 60))
     assert (found.lines, found.read, found.median_ns) == (1, 1, 35)
+
+
+def test_the_explorer_is_offered_as_it_can_be_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/causewire")
+    assert demo._command() == "causewire"
+    monkeypatch.setattr(shutil, "which", lambda _: None)  # after `make demo`: not on the PATH
+    monkeypatch.setattr(sys, "argv", [".venv/bin/causewire", "demo"])
+    assert demo._command() == ".venv/bin/causewire"
+    monkeypatch.setattr(sys, "argv", ["src/causewire/__main__.py", "demo"])
+    assert demo._command() == "python -m causewire"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
+import sys
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
             if story is not None:
                 say("\nfifo keeps the lines of each friend in order. That is not enough:\n")
                 say("\n".join(story.lines), fill=False)
-            say(f"\nNow the same chat under {args.protocol}, a causal protocol:")
+            say(f"\nNow the same chat under {args.protocol}, a causal protocol{_why(args)}:")
             causal = _perform(args.protocol, place / args.protocol, network, args)
             judgements, checked_by = _judge([fifo.traces, causal.traces], args)
             runs = list(zip([fifo, causal], judgements, strict=True))
@@ -116,8 +118,23 @@ def run(args: argparse.Namespace) -> int:
     if story is not None:
         print(f"the violation as a picture:  {out / page.DIAGRAM}")
     print(f"the report:                  {out / 'index.html'}")
-    print(f"look around in it:           causewire explore {out / 'fifo'}")
+    print(f"look around in it:           {_command()} explore {out / 'fifo'}")
     return 0 if judgements[-1].report.ordered else 1
+
+
+def _why(args: argparse.Namespace) -> str:
+    """Return why the chat is under this protocol, if it was not asked for."""
+    if args.protocol != PROTOCOL:
+        return ""
+    return " that goes on while one process stands still (the default of nodes, csps, waits for it)"
+
+
+def _command() -> str:
+    """Return how this program is called from the shell that it was called from."""
+    if shutil.which("causewire") is not None:
+        return "causewire"
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "causewire" else "python -m causewire"
 
 
 def _say(text: str, *, fill: bool = True) -> None:

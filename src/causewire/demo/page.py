@@ -201,10 +201,11 @@ def _rows(performance: Performance, judgement: Judgement) -> list[dict[str, Any]
 
 
 def _violation(protocol: str, story: Told, picture: str) -> str:
-    lines = escape("\n".join(story.lines))
+    lines = [line.strip().split("  ", 1) for line in story.lines]
+    steps = [f"<li><span>{escape(at)}</span> {escape(what)}</li>" for at, what in lines]
     return section(
         f"What {protocol} did",
-        f'<pre tabindex="0" role="region" aria-label="The story">{lines}</pre>',
+        "\n".join(['<ol class="story">', *steps, "</ol>"]),
         diagram(picture, f"In the words of the check: {story.violation}.", DIAGRAM),
     )
 
@@ -214,7 +215,8 @@ def _traces(runs: Sequence[tuple[Performance, Judgement]]) -> str:
         f"{escape(performance.protocol)}: {', '.join(_links(performance))}"
         for performance, _ in runs
     ]
-    return section("The traces", *(f'<p class="small">{line}</p>' for line in links))
+    look = "<code>causewire explore</code> and one of these directories shows every message of it."
+    return section("The traces", *(f'<p class="small">{line}</p>' for line in [look, *links]))
 
 
 def _links(performance: Performance) -> list[str]:

@@ -89,7 +89,8 @@ def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]], label: str
             if head and not cell:
                 parts.append("<td></td>")
             else:
-                parts.append(f"<{kind}{scope}{mark}>{escape(visible(cell))}</{kind}>")
+                text = escape(visible(cell)).replace("_", "_<wbr>")  # where a long name may break
+                parts.append(f"<{kind}{scope}{mark}>{text}</{kind}>")
         return f"<tr>{''.join(parts)}</tr>"
 
     head = f"<thead>{line(heading, head=True)}</thead>"
