@@ -23,12 +23,21 @@ import pyarrow.compute as pc
 from ..trace.reader import Trace
 from ..trace.schema import DELIVER, SEND, Event
 
-__all__ = ["START", "WithLives", "has_lives", "resolve_lives", "was_restarted"]
+__all__ = [
+    "LABEL",
+    "START",
+    "WithLives",
+    "has_lives",
+    "lives_of",
+    "resolve_lives",
+    "was_restarted",
+]
 
 START = "start"
 """Kind of the row with which a life of a process begins."""
 
-_LABEL = re.compile(r"(.+)/(\d+)")
+LABEL = re.compile(r"(.+)/(\d+)")
+"""What the name of a second life looks like, or of a later one."""
 
 
 class WithLives(NamedTuple):
@@ -42,7 +51,7 @@ class WithLives(NamedTuple):
 def has_lives(processes: Iterable[str]) -> bool:
     """Whether these names look like those of processes that were restarted."""
     names = set(processes)
-    return any((match := _LABEL.fullmatch(name)) and match[1] in names for name in names)
+    return any((match := LABEL.fullmatch(name)) and match[1] in names for name in names)
 
 
 def was_restarted(trace: Trace) -> bool:
@@ -52,7 +61,7 @@ def was_restarted(trace: Trace) -> bool:
         if START not in kinds.dictionary.to_pylist():
             continue
         begun = processes.filter(pc.equal(kinds.cast(pa.string()), START))
-        if any(_LABEL.fullmatch(name) for name in begun.unique().to_pylist()):
+        if any(LABEL.fullmatch(name) for name in begun.unique().to_pylist()):
             return True
     return False
 
@@ -61,9 +70,12 @@ def resolve_lives(events: Iterable[Event]) -> WithLives:
     """Return the events of a trace with destinations that are lives, and without lost copies."""
     rows = list(events)
     starts = {(e.run, e.process) for e in rows if e.kind == START}
-    lives: dict[tuple[str, str], list[str]] = {}
-    for run, label in sorted(starts, key=lambda s: (s[0], _number(s[1]))):
-        lives.setdefault((run, _base(label)), []).append(label)
+    runs = {run: [label for of, label in starts if of == run] for run, _ in starts}
+    lives = {
+        (run, base): theirs
+        for run, labels in runs.items()
+        for base, theirs in lives_of(labels).items()
+    }
     delivered = {(e.run, e.origin, e.mid, e.process) for e in rows if e.kind == DELIVER}
     result: list[Event] = []
     lost = 0
@@ -91,11 +103,19 @@ def resolve_lives(events: Iterable[Event]) -> WithLives:
     return WithLives(result, lost)
 
 
+def lives_of(labels: Iterable[str]) -> dict[str, list[str]]:
+    """Return the lives of each process, the first one first, by its name without a number."""
+    lives: dict[str, list[str]] = {}
+    for label in sorted(labels, key=_number):
+        lives.setdefault(_base(label), []).append(label)
+    return lives
+
+
 def _base(label: str) -> str:
-    match = _LABEL.fullmatch(label)
+    match = LABEL.fullmatch(label)
     return match[1] if match else label
 
 
 def _number(label: str) -> int:
-    match = _LABEL.fullmatch(label)
+    match = LABEL.fullmatch(label)
     return int(match[2]) if match else 1

@@ -41,12 +41,13 @@ from ..trace.storage import absolute
 from . import prepare
 from .arrivals import arrived
 from .errors import PipelineError, reason
-from .large import check_large, check_ranges
+from .large import RESTARTED, check_large, check_ranges
 from .limits import Limits
 from .merge import merged, runs_of_pieces
 from .outcomes import ERROR, ORDER, OUTCOME, error_of, report_of, row_of
 from .pieces import Piece, by_process, layout, long_runs, without
 from .ranges import TOO_OFTEN, Range, cut, rows_read
+from .restarts import LOST, labels_of, resolved
 from .session import parallelism, session
 from .small import check_rows, check_small, check_spread
 from .stretches import MUCH
@@ -184,10 +185,16 @@ class _LeftOut(NamedTuple):
     identical: int = 0
     repeated: int = 0
     rows: Sequence[BadRow] = ()
+    lost: int = 0
+    """Copies that were lost with a life of a process; these are destinations, not rows."""
 
 
 class _UnorderedError(Exception):
     """The rows have to be put in order."""
+
+
+class _RestartedError(_UnorderedError):
+    """Processes were restarted, so destinations have to be resolved."""
 
 
 class _Work:
@@ -211,6 +218,8 @@ class _Work:
             try:
                 self._tell("checking")
                 return self._as_stored(files)
+            except _RestartedError:
+                return self._carefully(files)
             except _UnorderedError:
                 pass
         self._tell("sorting and checking")
@@ -255,14 +264,14 @@ class _Work:
                 examples=self._examples,
                 limits=self._limits,
                 unique=left_out is not None,
+                resolved=left_out is not None,
                 identical=without.identical,
                 repeated=without.repeated,
                 repeated_rows=without.rows,
             )
         except Trouble as trouble:
-            if trouble.what == ORDER:
-                raise _UnorderedError from None
-            raise error_of(trouble.detail) from None
+            raise _error(trouble) from None
+        report.lost = without.lost
         return _table([row_of(run, pieces[0].position, report)])
 
     # -- rows in any order --------------------------------------------------------------
@@ -278,6 +287,8 @@ class _Work:
         if all(file.endswith(".parquet") for file in files):
             try:
                 table = self._merged(layout(files))
+            except _RestartedError:
+                return self._carefully(files)
             except _UnorderedError:
                 table = None
             if table is not None:
@@ -285,6 +296,9 @@ class _Work:
         quick = prepare.read_by_java(self._spark, files)
         if quick is not None and (table := self._sorted_quickly(quick)) is not None:
             return table
+        return self._carefully(files)
+
+    def _carefully(self, files: Sequence[str]) -> pa.Table:
         return self._sorted_rows(prepare.read(self._spark, files), careful=True)
 
     def _sorted_quickly(self, events: DataFrame) -> pa.Table | None:
@@ -341,17 +355,15 @@ class _Work:
             )
             return _table([row_of(run, 0, report)])
         except Trouble as trouble:
-            if trouble.what == ORDER:
-                raise _UnorderedError from None
             if trouble.what != MUCH:
-                raise error_of(trouble.detail) from None
+                raise _error(trouble) from None
         folder = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
         try:
             self._tell(f"sorting run {run!r}")
             files = merged(self._spark, run, places, folder / "rows")
             return self._long_run(run, layout(files))
         except Trouble as trouble:
-            raise error_of(trouble.detail) from None
+            raise _error(trouble) from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -388,15 +400,28 @@ class _Work:
             every = events.where(events.run == run)
             mine = every if self._strict else prepare.without_identical(every)
             identical = 0 if self._strict else every.count() - mine.count()
+            lost = 0
+            if labels := labels_of(mine):
+                resolved(mine, labels).write.parquet(str(place / "resolved"))
+                mine = self._spark.read.parquet(str(place / "resolved"))
+                lost = mine.agg({LOST: "sum"}).collect()[0][0]
+                mine = mine.drop(LOST)
             again = prepare.repeated_sends(mine).orderBy("process", "seq")
             many, first = again.count(), again.limit(self._examples).collect()
             ordered = prepare.ordered(prepare.without_repeated_sends(mine), place)
             prepare.write(ordered, place / "rows")
             rows = [BadRow(run, r.process, r.seq, r.origin, r.mid, SENT_TWICE) for r in first]
             pieces = layout([str(file) for file in trace_files(place / "rows")])
-            return self._long_run(run, pieces, _LeftOut(identical, many, rows))
+            return self._long_run(run, pieces, _LeftOut(identical, many, rows, lost))
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _error(trouble: Trouble) -> Exception:
+    """Return what to raise for the trouble of a task."""
+    if trouble.what == RESTARTED:
+        return _RestartedError()
+    return _UnorderedError() if trouble.what == ORDER else error_of(trouble.detail)
 
 
 def _untroubled(table: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ import numpy as np
 from ..check import BadRow, Report, Scan
 from ..check.assemble import assemble
 from ..check.columns import DELIVER, SEND, Columns
+from ..check.lives import has_lives
 from .limits import Limits, Shape, blocks_for, choose
 from .parts import Part, PartResult, over_origins
 from .pieces import Piece, Region
@@ -23,7 +24,10 @@ from .trouble import Trouble
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_large", "check_ranges", "overdue_share"]
+__all__ = ["RESTARTED", "check_large", "check_ranges", "overdue_share"]
+
+RESTARTED = "restarted"
+"""The trouble with runs whose destinations have to be resolved first."""
 
 _LOOK = 200_000
 """Rows of a run that are looked at before its shape is chosen."""
@@ -38,6 +42,7 @@ def check_large(
     limits: Limits | None = None,
     shape: Shape | None = None,
     unique: bool = False,
+    resolved: bool = False,
     identical: int = 0,
     repeated: int = 0,
     repeated_rows: Sequence[BadRow] = (),
@@ -52,12 +57,14 @@ def check_large(
         limits: The sizes that decide how the run is shared out.
         shape: How to share it out, instead of letting `limits` decide.
         unique: Whether it is known that no message is sent twice; then mids need not grow.
+        resolved: Whether destinations that were restarted have been resolved.
         identical: How many rows were identical to others, and were left out.
         repeated: How many rows sent a message again, and were left out of the pieces.
         repeated_rows: The first of these rows.
 
     Raises:
-        Trouble: The run has to be sorted first (`ORDER`), or cannot be read (`ERROR`).
+        Trouble: The run has to be sorted first (`ORDER`), cannot be read (`ERROR`), or has
+            processes that were restarted (`RESTARTED`).
     """
     limits = limits or Limits()
     rows, cores = sum(piece.rows for piece in pieces), parallelism(spark)
@@ -75,6 +82,8 @@ def check_large(
             shape = Shape(blocks=blocks_for(len(processes), cores, limits))
     if result is None:
         result = over_origins(spark, whole, shape.blocks, len(processes))
+    if not resolved and has_lives(result.processes):
+        raise Trouble(RESTARTED)
     return _report(
         spark, whole, result, identical=identical, repeated=repeated, repeated_rows=repeated_rows
     )
@@ -94,7 +103,8 @@ def check_ranges(
 
     Raises:
         Trouble: The Lamport times cannot be relied on (`ORDER`), the rows cannot be read
-            (`ERROR`), or there is too much in flight (`MUCH`).
+            (`ERROR`), there is too much in flight (`MUCH`), or processes were restarted
+            (`RESTARTED`).
     """
     names = {piece.process for place in places for piece in place.pieces}
     processes = sorted(name for name in names if name is not None)
@@ -102,6 +112,8 @@ def check_ranges(
         raise Trouble(MUCH)  # clocks do not fit into one task
     whole = Part(run, tuple(places), None, examples, unique=False)
     result, whole = over_ranges(spark, whole, processes, limits)
+    if has_lives(result.processes):
+        raise Trouble(RESTARTED)
     return _report(spark, whole, result)
 
 
