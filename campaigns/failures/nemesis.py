@@ -217,7 +217,13 @@ async def round_of(
     folder.mkdir(parents=True, exist_ok=True)
     random = Random(seed)
     each = {name: {"trace": str(folder / f"{name}.jsonl")} for name in names}
-    settings = {"protocol": protocol, "give_up_after": GIVE_UP, "rejoin": True, "pause": 0.05}
+    settings = {
+        "protocol": protocol,
+        "give_up_after": GIVE_UP,
+        "read_within": random.choice((None, GIVE_UP)),
+        "rejoin": True,
+        "pause": 0.05,
+    }
     faults = {"seed": seed, "delay": (0.0, 0.002)}
     with (folder / "log.txt").open("w") as log:
         async with Cluster(names, WORKER, faults, each=each, **settings) as cluster:
