@@ -34,8 +34,10 @@ PANELS: dict[str, tuple[str, str, Callable[[Cell, str], Estimate | None] | str]]
 
 
 def write_figure(results: Results, folder: Path, name: str = "study") -> None:
-    """Write the figure as NAME.png and NAME.svg."""
+    """Write the figure as NAME.png and NAME.svg; nothing if the part `scale` was not run."""
     panels = [_panel(results, key) for key in PANELS if list(_points(results, key))]
+    if not panels:
+        return
     first = panels[0]
     spec = {key: first[key] for key in ("$schema", "config", "usermeta")}
     inner = [

@@ -27,6 +27,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from random import Random
 from typing import ClassVar
@@ -165,7 +166,7 @@ class Deployment(Workload):
                 f"deployment workload: {self.services} services need at least as many processes, "
                 f"not {self.size}"
             )
-        object.__setattr__(self, "plan", _Generator(self).plan())
+        object.__setattr__(self, "plan", _plan(self))
 
     def own_names(self) -> tuple[str, ...]:
         return self.plan.names()
@@ -178,6 +179,12 @@ class Deployment(Workload):
 
 
 # -- generating a deployment -----------------------------------------------------------
+
+
+@lru_cache(maxsize=128)
+def _plan(config: Deployment) -> Plan:
+    """Generate a deployment; runs that differ in protocol or seed share it."""
+    return _Generator(config).plan()
 
 
 class _Generator:
