@@ -151,8 +151,8 @@ class World:
         self.dead: set[Key] = set()
         """Incarnations that crashed or were given up."""
         self.polite: set[Member] = set()
-        """Memberships whose `leave` succeeded while there were others: nothing of theirs may be
-        missing, whatever happened to the process later."""
+        """Memberships whose `leave` succeeded while there were others, in a group that was not
+        divided: nothing of theirs may be missing, whatever happened to the process later."""
         weights = {
             "deliver": self.random.choice((30, 60, 120)),
             "consume": self.random.choice((3, 30)),
@@ -302,11 +302,24 @@ class World:
             self.say(process.key, machine.over)
             self.counts[machine.over] += 1
             if machine.over == "left":
-                if machine.peers:
+                if machine.peers and not self.divided(process, machine):
                     self.polite.add(machine.me)
                 process.left = process.term
             process.machine = None
             process.queue.clear()
+
+    def divided(self, process: Process, machine: Machine) -> bool:
+        """Return whether a process and a living member take each other for dead.
+
+        The group has branches then, and one branch knows nothing of what the other did.
+        """
+        return any(
+            other.key in process.gone
+            or process.key in other.gone
+            or other.machine.me in machine.past | machine.dead
+            for other in self.alive()
+            if other is not process and other.machine is not None and other.member
+        )
 
     def consume(self, process: Process) -> None:
         """The application takes one item."""

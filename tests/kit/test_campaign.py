@@ -35,6 +35,7 @@ def test_replicas_are_equal_whatever_happens() -> None:
         145_857,  # a newcomer in the views of two branches
         149_243,  # a process that asked twice, and was let in under the former membership
         204_794,  # a coordinator that asked a newcomer of whose end it knew
+        362_829,  # a member that left one of two branches, of which the other one went on
     ],
 )
 def test_branches_of_a_group_become_one(seed: int) -> None:

@@ -14,7 +14,7 @@ class App:
     def __init__(self, kit: Kit, name: str, others: list[str], first: bool) -> None:
         self.kit, self.name = kit, name
         self.seeds = [] if first else others
-        self.others = others
+        self.others, self.size = others, len(others)
         self.reading = asyncio.Event()
         self.room: Group | None = None
         self.lines: list[str] = []
@@ -33,8 +33,11 @@ class App:
                         if self.is_question(item.source, item.payload):
                             await item.reply(f"{self.name} answers to {item.payload}")
                 return
-            except (GroupClosed, JoinFailed):
+            except GroupClosed:
                 continue  # the others have given this process up: it joins again
+            except JoinFailed:
+                if self.name < min(self.others) and len(self.kit.node.peers_up()) == self.size:
+                    self.seeds = []  # all are there, and nobody is a member: it begins again
 
     def is_question(self, source: str, line: str) -> bool:
         return source != self.name and line.startswith(f"{source} says") and line.endswith("3")

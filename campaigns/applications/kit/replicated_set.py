@@ -14,7 +14,7 @@ class App:
     def __init__(self, kit: Kit, name: str, others: list[str], first: bool) -> None:
         self.kit, self.name = kit, name
         self.seeds = [] if first else others
-        self.others = others
+        self.others, self.size = others, len(others)
         self.reading = asyncio.Event()
         self.group: Group | None = None
         self.marks: dict[str, list[str]] = {}
@@ -31,8 +31,11 @@ class App:
                     if isinstance(item, GroupMessage):
                         self.apply(*item.payload)
                 return
-            except (GroupClosed, JoinFailed):
+            except GroupClosed:
                 continue  # the others have given this process up: it joins again
+            except JoinFailed:
+                if self.name < min(self.others) and len(self.kit.node.peers_up()) == self.size:
+                    self.seeds = []  # all are there, and nobody is a member: it begins again
 
     def restore(self, marks: dict[str, list[str]]) -> None:
         self.marks = marks

@@ -1,0 +1,22 @@
+"""A share of the campaign with whole nodes; `python -m campaigns.kit_faults` runs more."""
+
+from __future__ import annotations
+
+import pytest
+
+from campaigns.kit_faults import play
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed",
+    [
+        4,  # cut off twice, given up by another one, and not reading
+        179,  # a process that was cut off has everybody given up: nobody is a member any more
+    ],
+)
+def test_a_chat_is_whole_again_when_no_fault_is_left(seed: int) -> None:
+    wrong, counts = play(seed)
+    assert not wrong
+    assert counts["lines"] > 20
+    assert counts["given up"] > 0
