@@ -273,8 +273,8 @@ def nats_py(talk: Talk, name: str) -> None:
             start = time.perf_counter()
             await connection.request("echo", talk.payload, timeout=30)
             talk.times.append((time.perf_counter() - start) / 2)
+        await connection.close()  # before the server is stopped, which it would report
         await asyncio.to_thread(talk.finish)
-        await connection.close()
 
     if talk.me:
         run(ask())
