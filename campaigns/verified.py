@@ -75,6 +75,13 @@ RUNS += [
     (("csps", "csps-departures"), f"{EARLY} --driver runs --messages 2"),
     (("csps", "csps-departures"), f"{EARLY} --driver runs --kind multicast --messages 2,1,0"),
     (("csps",), f"{EARLY} --forgets 2 --messages 2,1,0 --split"),
+    (("csps",), f"{EARLY} --messages 2 --loss 1 --duplication 1"),
+    (("csps",), f"{EARLY} --messages 5,1,1"),
+    (("csps", "csps-departures"), f"{EARLY} --driver runs --messages 3,2,1"),
+    (("csps",), f"{EARLY} --driver runs --messages 5,0,1"),
+    (("csps",), f"{EARLY} --forgets 1 --messages 2 --split"),
+    (("csps",), f"{EARLY} --processes 4 --messages 2"),
+    (("csps",), f"{EARLY} --messages 3"),
 ]
 
 for cap in ("0", "1", "2", "null"):
