@@ -74,6 +74,37 @@ def test_keys_move_on_and_old_datagrams_still_open(monkeypatch: pytest.MonkeyPat
     assert "unverified" not in pair.bob.stats.dropped
 
 
+def test_a_late_greeting_of_a_former_incarnation_does_not_spoil_the_keys_of_the_next() -> None:
+    """ann establishes a session with a bob that is dead, while she meets the one that lives."""
+    pair = Pair(key=KEY)
+
+    def looks_for(transport: Any, name: str, address: Any) -> list[bytes]:
+        transport.add_peer(name, address, pair.now)
+        transport.timer_fired(pair.now)
+        return pair.out(transport)
+
+    pair.give(pair.bob, *looks_for(pair.ann, "bob", B))
+    late = pair.out(pair.bob)  # what bob answered before he died
+    pair.bob = pair.start("bob", 3001, entropy=Random(3001).randbytes)
+    greeting = looks_for(pair.bob, "ann", A)
+    pair.give(pair.ann, *greeting)
+    pair.give(pair.bob, *pair.out(pair.ann))
+    settled = pair.out(pair.bob)
+    pair.give(pair.ann, *late, *greeting, *settled)
+    assert pair.session.incarnation == 2001
+    pair.send(b"to the dead")
+    for _ in range(8):  # ann greets both of them, and bob's answers are lost
+        pair.give(pair.ann, *greeting)
+        pair.give(pair.bob, *pair.out(pair.ann))
+        pair.out(pair.bob)
+        pair.later(1.0)
+    for _ in range(40):
+        pair.exchange()
+        pair.later(0.25)
+    assert pair.session.incarnation == 3001
+    assert talks(pair)
+
+
 def test_a_cluster_key_is_replaced_without_a_stop() -> None:
     for keys in (
         [[KEY], [KEY, NEW_KEY]],

@@ -161,7 +161,9 @@ class Greeter:
                 self._stats.drop(DropReason.STALE_INCARNATION)
                 return
             if greeting.connection == peer.session.connection:
-                peers.agree_again(peer.session, greeting.exchange, secret)
+                # What is for a former incarnation of this process carries the keys of that one.
+                if greeting.answers in (0, me.incarnation):
+                    peers.agree_again(peer.session, greeting.exchange, secret)
             else:
                 settled = resume(peers, peer.session, greeting, secret, address, now, self._emit)
         else:
