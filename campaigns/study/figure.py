@@ -86,7 +86,7 @@ def _points(results: Results, key: str) -> Iterator[Point]:
 def _without_interaction(value: Any) -> Any:
     """Return a specification without what needs a reader's hand, which panels cannot share.
 
-    Dashes are left out of the legend, where they would cover the shapes.
+    Dashes are left out of the legend, where they would eat into the shapes.
     """
     if isinstance(value, dict):
         kept = {
@@ -96,5 +96,7 @@ def _without_interaction(value: Any) -> Any:
         }
         if "strokeDash" in kept:
             kept["strokeDash"]["legend"] = None
+        if isinstance(kept.get("legend"), dict) and "scale" in kept:
+            kept["legend"]["symbolDash"] = [1, 0]
         return kept
     return [_without_interaction(item) for item in value] if isinstance(value, list) else value

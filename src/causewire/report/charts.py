@@ -30,7 +30,13 @@ _COLOURS = (
 _SHAPES = (
     *("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"),
     *("triangle-right", "triangle-left", "M0,-1L.3,-.3L1,0L.3,.3L0,1L-.3,.3L-1,0L-.3,-.3Z"),
+    "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z",
+    "M0,-1L.95,-.31L.59,.81L-.59,.81L-.95,-.31Z",
+    "M-.35,-1L.35,-1L.35,1L-.35,1Z",
+    "M-.5,-.87L.5,-.87L1,0L.5,.87L-.5,.87L-1,0Z",
+    "M-.9,-.9L.9,-.9L-.9,.9L.9,.9Z",
 )
+"""As many as there are protocols, so that no two share one."""
 _DASHES: tuple[list[int], ...] = (
     *([1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [10, 2], [6, 2, 2, 2], [1, 2], [12, 4]),
 )
