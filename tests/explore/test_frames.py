@@ -55,6 +55,7 @@ def browser() -> Iterator[Any]:
 
 
 def _moved(page: OpenPage) -> dict[str, Any]:
+    page.page.wait_for_load_state("networkidle")  # the strip below has its violations
     page.idle()
     page.page.evaluate(_COUNTED)  # the first frames measure and keep the widths of texts
     result: dict[str, Any] = page.page.evaluate(_COUNTED)

@@ -74,8 +74,11 @@ class App {
   async _status() {
     try {
       const status = (await ask("status")).datasets[0];
-      fill(byId("title"), status.title);
-      document.title = `${status.title} – Causewire explorer`;
+      if (status.title !== this._title) {
+        this._title = status.title;
+        fill(byId("title"), status.title);
+        document.title = `${status.title} – Causewire explorer`;
+      }
       return status;
     } catch { return null; }
   }

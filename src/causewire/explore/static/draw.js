@@ -4,6 +4,7 @@ import { CHOSEN, drawEvents, FUTURE, OUT, PAST } from "./marks.js";
 import { ticks } from "./units.js";
 
 export const TOP = 30;   // room for the axis
+const NAMED = 18;        // pixels for each message in view that is named
 
 // Where a copy stands to what is selected: its prefix and suffix of each process tell.
 function standing(scene, from, sendPlace, to, deliverPlace, copy) {
@@ -208,7 +209,11 @@ function drawArrows(c, scene, data) {
   drawGroup(c, groups[FUTURE], p.future, Math.min(0.9, faint * 1.5), thin, heads);
   drawGroup(c, groups[CHOSEN], p.chosen, 1, 2.6, true);
   c.globalAlpha = 1;
-  if (data.exact && inView <= 60) drawLabels(c, scene, data, groups);
+  if (!data.exact) return;
+  const named = none ? inView : inView - groups[OUT].length;
+  const all = inView <= 60 && (width - gutter) / Math.max(1, named) >= NAMED;
+  if (all) drawLabels(c, scene, data, groups, none ? [PAST, OUT] : [CHOSEN, PAST, FUTURE]);
+  else if (groups[CHOSEN].length < 10) drawLabels(c, scene, data, groups, [CHOSEN]);
 }
 
 // Acks are dotted, permits dashed, other control packets both.
@@ -267,15 +272,14 @@ function drawGroup(c, arrows, colour, alpha, thick, heads) {
   c.fill();
 }
 
-function drawLabels(c, scene, data, groups) {
+function drawLabels(c, scene, data, groups, which) {
   c.font = scene.font(11);
   c.textAlign = "center";
   c.textBaseline = "middle";
   const { palette: p } = scene;
   const taken = [];
   const lines = scene.view.lanes.map((process) => scene.y(process));
-  for (const group of [CHOSEN, PAST, FUTURE, OUT]) {
-    if (group === OUT && scene.selection) continue;
+  for (const group of which) {
     for (const [x1, y1, x2, y2, , k] of groups[group]) {
       if (Math.abs(y2 - y1) < 26 && Math.abs(x2 - x1) < 60) continue;
       const text = scene.names[data.copy_from[k]].length > 14 ? "" : `${scene.names[data.copy_from[k]]}:${data.copy_mid[k]}`;

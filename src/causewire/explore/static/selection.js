@@ -30,7 +30,7 @@ export class SelectionPanel {
       make("h2", {}, make("bdi", {}, selection.title)),
       relation ? make("p", { class: `relation ${relation.relation}`, role: "status" }, relation.words) : null,
       selection.copy >= 0 ? null : make("p", {}, `${selection.words}.`),
-      ...selection.sentences.map((text) => make("p", { class: text.includes("held") ? "held" : "" }, text)),
+      ...selection.sentences.map((text) => make("p", { class: /held (at|there)/.test(text) ? "held" : "" }, text)),
       others,
       make("table", { class: "cone" },
         make("caption", {}, selection.copy >= 0 ? `All other events, seen from “${selection.words}”` : "All other events"),
