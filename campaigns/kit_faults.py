@@ -141,7 +141,15 @@ class World:
             room = process.app.room
             if room is None or tuple(member.name for member in room.members) != everybody:
                 return f"{process.name} knows {room and [str(m) for m in room.members]}"
-        return judge_chat(states, [p.name for p in self.processes if not p.given_up])
+        return judge_chat(states, [p.name for p in self.processes if not self.was_out(p)])
+
+    def was_out(self, process: Process) -> bool:
+        """Return whether a process was given up: by all, or by a member that never reached it.
+
+        In the latter case its node is the same incarnation, and only the membership is new.
+        """
+        room = process.app.room
+        return process.given_up > 0 or (room is not None and room.me.term > 1)
 
 
 def play(seed: int) -> tuple[str, Counter[str]]:
