@@ -10,52 +10,17 @@ import pytest
 
 from causewire.core.adaptive import Adaptive
 from causewire.sim import Partition
-from causewire.testing.wire import Faults, Verdict, Wire, WireWorkload, play
-from causewire.transport import TransportConfig
+from causewire.testing.wire import Faults, Wire, WireWorkload, play
 from causewire.transport.listing import Listing
 
 
-def lost_on_the_way() -> Verdict:
-    """p3 gives up p1, which it never reached; a process that could tell others has died."""
-    return Wire(
-        1630,
-        protocol="adaptive",
-        faults=Faults(
-            loss=0.02,
-            duplicate=0.05,
-            corrupt=0.1,
-            delay=(0.001, 0.001),
-            partitions=2,
-            pauses=2,
-            moves=3,
-            resolver=False,
-            lasting=3.0,
-            dead_links=2,
-            slow_links=1,
-            give_up_after=1.0,
-        ),
-        workload=WireWorkload(processes=4, messages=40, replies=0.7, multicast=0.0, pace=0.05),
-        config=TransportConfig(peer_messages=64, local_datagram=400, keepalive=2.0),
-    ).play()
+def given_up(*unreached: str) -> Wire:
+    """p3 waits for a message that p0 has given up, and the first who knew that is dead.
 
-
-def test_nobody_waits_for_a_message_that_was_given_up() -> None:
-    verdict = lost_on_the_way()
-    assert verdict.fine, verdict.complaints
-
-
-def test_if_only_those_on_the_way_were_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Adaptive, "_report_dropped", lambda *_: None)
-    monkeypatch.setattr(Listing, "absent", {})
-    assert "p1 never gets message 123" in lost_on_the_way().complaints
-
-
-def report_dies() -> Wire:
-    """p3 waits for a message that p0 has given up, and the only one who knew that is dead.
-
-    p0 reaches p1 alone. It writes to p3 and to p1, p1 writes to p2, p2 to p3, and p1 dies.
+    p0 does not reach some of the others. It writes to p3 and to p1, p1 writes to p2, p2 to
+    p3, and p1 dies.
     """
-    cuts = [Partition(at=0, name=name, sides=(("p0",), (name,))) for name in ("p2", "p3")]
+    cuts = [Partition(at=0, name=name, sides=(("p0",), (name,))) for name in unreached]
     wire = Wire(
         0,
         protocol="adaptive",
@@ -74,15 +39,27 @@ def report_dies() -> Wire:
     return wire
 
 
+def test_nobody_waits_for_a_message_that_was_given_up() -> None:
+    wire = given_up("p3")
+    assert wire.hosts["p3"].delivered.bit_count() == 1
+    assert wire.hosts["p3"].transport.idle
+
+
+def test_if_only_those_on_the_way_were_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Adaptive, "_report_dropped", lambda *_: None)
+    monkeypatch.setattr(Listing, "absent", {})
+    assert not given_up("p3").hosts["p3"].delivered
+
+
 def test_nobody_waits_for_a_process_that_it_never_meets() -> None:
-    wire = report_dies()
+    wire = given_up("p2", "p3")
     assert wire.hosts["p3"].delivered.bit_count() == 1
     assert wire.hosts["p3"].transport.idle
 
 
 def test_if_only_peers_were_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Listing, "absent", {})
-    assert not report_dies().hosts["p3"].delivered
+    assert not given_up("p2", "p3").hosts["p3"].delivered
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ class Upkeep:
                 # The peer may have missed our answer, or may have been restarted.
                 self._greet(peer, session.incarnation, session.address)
             if expiries:
-                self._ask_others(session)
+                self._ask_others(session, now)
         owes = session.owes
         if owes is not None:
             patience = self._give_up_after(peer.name)
@@ -193,10 +193,14 @@ class Upkeep:
         """Return the established sessions but one."""
         return [one for one in self._peers.live.values() if one.established and one is not session]
 
-    def _ask_others(self, session: Session) -> None:
-        """Ping a few others, as one peer does not answer: is this process cut off?"""
-        owes, others = session.owes, self._others(session)
-        if owes is None or any(one.heard_at > owes for one in others):
+    def _ask_others(self, session: Session, now: float) -> None:
+        """Ping a few others, as one peer does not answer: is this process cut off?
+
+        They are asked whenever none of them was heard for a quarter of the time after which
+        the peer is given up. Since timeouts double, they are asked in time (`_cut_off`).
+        """
+        patience, others = self._give_up_after(session.name), self._others(session)
+        if patience is None or any(one.heard_at > now - patience / 4 for one in others):
             return
         for one in nlargest(WITNESSES, others, key=lambda one: one.heard_at):
             if not one.recovery.sent:
@@ -206,15 +210,17 @@ class Upkeep:
     def _cut_off(self, session: Session, owes: float, now: float) -> bool:
         """Return whether nobody has answered since `owes`, although others were asked too.
 
-        With one peer only, nothing can be concluded, and the peer is given up. The same is
-        true if there is a peer that must never be given up.
+        What came in the first quarter of that time may have been under way before. With one
+        peer only, nothing can be concluded, and the peer is given up. The same is true if
+        there is a peer that must never be given up.
         """
         others = self._others(session)
         asked = [one.owes for one in others if one.owes is not None]
+        since = owes + (now - owes) / 4
         return (
             bool(asked)
             and min(asked) <= (owes + now) / 2
-            and not any(one.heard_at > owes or self._policy(one.name) is None for one in others)
+            and not any(one.heard_at > since or self._policy(one.name) is None for one in others)
         )
 
     def _greet(self, peer: Peer, answers: int, address: Address) -> None:
