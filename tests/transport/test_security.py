@@ -105,6 +105,22 @@ def test_a_late_greeting_of_a_former_incarnation_does_not_spoil_the_keys_of_the_
     assert talks(pair)
 
 
+def test_the_last_of_many_handshakes_counts() -> None:
+    """Two processes called ann greet bob in turn while he stands still; then one of them dies."""
+    pair = Pair(key=KEY)
+    pair.bob.add_peer("ann", A, pair.now)
+    waiting = []
+    for _ in range(8):
+        rival = pair.start("ann", 500, entropy=os.urandom)
+        for ann in (pair.ann, rival):
+            ann.add_peer("bob", B, pair.now)
+            ann.timer_fired(pair.now)
+            waiting += pair.out(ann)
+        pair.later(2.0)
+    pair.give(pair.bob, *waiting)
+    assert talks(pair)
+
+
 def test_a_cluster_key_is_replaced_without_a_stop() -> None:
     for keys in (
         [[KEY], [KEY, NEW_KEY]],

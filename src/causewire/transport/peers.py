@@ -91,8 +91,7 @@ class Peers:
         emit: Callable[[Event], None],
         entropy: Callable[[int], bytes],
     ) -> None:
-        self.me = me
-        self._entropy = entropy
+        self.me, self._entropy = me, entropy
         self._carrier = carrier
         self._ledger = ledger
         self.arrivals = arrivals
@@ -223,11 +222,10 @@ class Peers:
         session.trouble = ""
         peer.address = session.address = address
         exchange, peer.exchange = peer.exchange, None
-        seals = None if exchange is None else exchange.seals(born)
         assert exchange is not None
+        seals = exchange.seals(born)
         assert seals is not None
-        session.exchange = exchange.message
-        session.agreement = exchange
+        session.exchange, session.agreement = exchange.message, exchange
         limit = self._config.largest_datagram(address[0])
         tag = session.establish(born, greeting, seals, limit, self._config.datagram)
         self.by_tag[tag] = session
@@ -247,16 +245,19 @@ class Peers:
     def agree_again(self, session: Session, message: bytes, secret: bytes) -> None:
         """Adopt other keys that the peer states, if nothing has arrived with those in use.
 
-        After greetings that crossed, the two sides may have finished different handshakes.
+        After greetings that crossed, the two sides may have finished different handshakes. The
+        last one counts; if the peer uses the keys of another after all, so does this process.
         """
         agreement = session.agreement
-        if session.received.largest >= 0 or agreement is None or len(session.tags) > 4:
+        if session.received.largest >= 0 or agreement is None:
             return
         agreement.received(message, secret, session.incarnation)
         seals = agreement.seals(session.incarnation)
         if seals is not None and seals[1].tag != session.tag:
             self.by_tag[session.reseal(seals)] = session
             session.exchange = agreement.message
+            if len(session.tags) > 5:
+                del self.by_tag[session.drop_oldest_keys()]
 
     def superseded(self, incarnation: int, rival: bool, informant: str, now: float) -> None:
         """Act on the word of a peer that it accepts only `incarnation` and later ones.
@@ -300,8 +301,7 @@ class Peers:
         would make them come back as new incarnations; it is enough that this process does.
         """
         me = self.me
-        me.superseded = me.incarnation + 1
-        me.cut_off = True
+        me.superseded, me.cut_off = me.incarnation + 1, True
         for session in list(self.live.values()):
             self.end(session, 0, now, PeerForgotten)
         self._emit(NodeCutOff(me.name, seconds))

@@ -214,25 +214,27 @@ class Session:
         return self._opening.tag
 
     def reseal(self, seals: tuple[Seal, Seal]) -> bytes:
-        """Use other keys, before anything has arrived; return the tag as `establish` does.
-
-        The former keys are kept: if the peer uses them after all, so does this process.
-        """
+        """Use other keys, and keep the former ones; return the tag as `establish` does."""
+        self._former.pop(seals[1].tag, None)
         self._former[self._opening.tag] = self._sealing, self._opening
         self._sealing, self._opening = seals
         return self._opening.tag
+
+    def drop_oldest_keys(self) -> bytes:
+        """Forget the keys that were replaced first; return their tag."""
+        self._former.pop(tag := next(iter(self._former)))
+        return tag
 
     def resume(self, seals: tuple[Seal, Seal], greeting: Greeting) -> None:
         """Begin a new connection with a peer that has come back with its memory."""
         self._sealing, self._opening = seals
         self._former.clear()
-        self._proved = False
-        self.connection = greeting.connection
+        self._proved, self.connection = False, greeting.connection
         self.received = Received()
         self.recovery = self.recovery.fresh()
-        self.outbound.peer_messages = greeting.messages
-        self.outbound.peer_bytes = greeting.room
-        self.outbound.resume()
+        outbound = self.outbound
+        outbound.peer_messages, outbound.peer_bytes = greeting.messages, greeting.room
+        outbound.resume()
         self.ack_due, self.ack_by = False, None
         self.control_due = True
         self.obituaries_due = bool(self.obituaries)
@@ -251,8 +253,7 @@ class Session:
 
     def end(self) -> None:
         """Drop everything that was kept for the peer, which is gone."""
-        self.over = True
-        self.established = False
+        self.over, self.established = True, False
         self.inbound = Inbound(0)
         self.outbound.clear()
         self.stream = ControlStream()
