@@ -21,7 +21,7 @@ import uvicorn
 from processes import start
 from websockets.asyncio.client import ClientConnection, connect
 
-from causewire.kit import GroupMessage, Kit, Request, RequestFailed
+from causewire.kit import Group, GroupMessage, Kit, Request, RequestFailed
 from causewire.node import Node, run
 
 PAGE = b"""<!doctype html><meta charset="utf-8"><title>Auction</title><h1>Auction</h1>
@@ -61,13 +61,12 @@ class Site:
         self.lines: list[str] = []
         self.browsers: set[asyncio.Queue[str]] = set()
 
-    async def follow(self) -> None:
+    async def follow(self, room: Group) -> None:
         """Pass on to the browsers what the group delivers, in its order."""
-        lines, seeds = self.lines, ["house"]
-        self.room = await self.kit.join("room", seeds, snapshot=lambda: lines, restore=lines.extend)
-        async for item in self.room:
+        self.room = room
+        async for item in room:
             if isinstance(item, GroupMessage):
-                lines.append(item.payload)
+                self.lines.append(item.payload)
                 for browser in self.browsers:
                     browser.put_nowait(item.payload)
 
@@ -107,7 +106,8 @@ async def serve(name: str, place: str) -> None:
     node = Node(name, peers={"house": place}, ordered_events=True)
     async with asyncio.TaskGroup() as tasks, node, Kit(node, codec="json") as kit:
         site = Site(kit)
-        tasks.create_task(site.follow())
+        saved: Any = {"snapshot": lambda: site.lines, "restore": site.lines.extend}
+        tasks.create_task(site.follow(await kit.join("room", ["house"], **saved)))
         listening = socket.create_server(("127.0.0.1", 0))
         print(f"127.0.0.1:{listening.getsockname()[1]}", flush=True)
         config = uvicorn.Config(site, log_level="error", ws="websockets-sansio", lifespan="off")
