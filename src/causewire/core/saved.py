@@ -298,6 +298,7 @@ def _restore_sps(
             start += 1
         else:
             endpoint._u[start] = run = _run_again(peers, each)
+            endpoint._kept += 1
             start = run.end
     endpoint._next = endpoint._start = start
     endpoint._runs = SlidingArray(first)

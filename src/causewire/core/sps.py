@@ -63,6 +63,9 @@ from .run import MessageRun
 from .sps_run import SpsPeer, SpsRun
 from .sps_state import SpsState
 
+NEVER = 1 << 63
+"""More than the number of any message."""
+
 __all__ = ["Sps", "SpsPeer", "SpsRun"]
 
 
@@ -150,6 +153,7 @@ class Sps(SpsState):
     def _enter(self, run: SpsRun, free: bool) -> None:
         """Put a run into u, and release what may leave."""
         self._u[run.mid] = run
+        self._kept += 1
         self._next = run.end
         if free:
             self._out += run.peers
@@ -234,9 +238,11 @@ class Sps(SpsState):
         """Drop what is acked by all from the front of u, and grant what follows."""
         u = self._u
         front: Any = u[self._front]
-        second: Any = u.get(self._u2_in)
-        if second.__class__ is SpsRun and second is not front and second.lacking:
-            self._one_fewer(second, peer)
+        second: Any
+        if self._kept:
+            second = u.get(self._u2_in)
+            if second.__class__ is SpsRun and second is not front and second.lacking:
+                self._one_fewer(second, peer)
         # An ack covers the oldest message to its sender, which may be the oldest of all.
         if front is peer:
             mid = self._first
@@ -251,45 +257,48 @@ class Sps(SpsState):
                     second.granted = self._permits[second.name] = mid
             else:
                 self._slide()
-        elif front.__class__ is SpsRun and self._one_fewer(front, peer):
+        elif front.__class__ is SpsRun:
             self._ack_inside(front, peer)
         lacks = self._lacks
         if lacks is None or self._u2 == self._next:
             return
         second = u[self._u2_in]
-        if second.__class__ is SpsRun and not second.multicast:
+        if self._kept and second.__class__ is SpsRun and not second.multicast:
             second = second.peers[self._u2 - second.mid]
         # Most often a unicast to another, and not acked.
         if second is lacks or second.__class__ is SpsRun or second.acked >= self._u2:
             self._advance_u2(lacks)
 
     def _ack_inside(self, run: SpsRun, peer: SpsPeer) -> None:
-        """Move u.first, which is in `run`, after an ack of messages in it."""
+        """Move u.first, which is in `run`, if the ack is of messages in it."""
+        lacking: Any = run.lacking
+        end = lacking.get(peer)
+        if end is None:
+            return
+        if peer.acked >= end:
+            del lacking[peer]
         k = self._first - run.mid
-        if run.multicast or not run.lacking:
+        peers = run.peers
+        if run.multicast or not lacking:
             self._slide()
-        elif run.peers[k] is peer:
+        elif peers[k] is peer:
             mid = self._first + 1
-            oldest = run.peers[k + 1]
+            oldest = peers[k + 1]
             if oldest.acked >= mid or run.held:
                 self._slide()
                 return
             self._first = mid
             self._lacks = oldest
             if self._u2 <= mid:
-                self._u2 = mid + 1
-                self._u2_in = run.mid if mid + 1 < run.end else run.end
-                oldest.granted = self._permits[oldest.name] = mid
+                self._u2 = mid = mid + 1
+                self._u2_in = run.mid if mid < run.end else mid
+                oldest.granted = self._permits[oldest.name] = mid - 1
 
-    def _one_fewer(self, run: SpsRun, peer: SpsPeer) -> bool:
-        """Note an ack; return whether messages of the run lacked acks of this receiver."""
+    def _one_fewer(self, run: SpsRun, peer: SpsPeer) -> None:
+        """Note an ack in the run that u2 is in."""
         lacking: Any = run.lacking
-        end = lacking.get(peer)
-        if end is None:
-            return False
-        if peer.acked >= end:
+        if peer.acked >= lacking.get(peer, NEVER):
             del lacking[peer]
-        return True
 
     def _slide(self) -> None:
         """Drop what is acked by all from the front of u, and determine what the oldest lacks."""
@@ -309,6 +318,7 @@ class Sps(SpsState):
                 break
             else:
                 self._permit_all(entry.ends)
+                self._kept -= 1
                 mid = entry.end
             del u[start]
             start = mid

@@ -21,7 +21,7 @@ class SpsState(HybridEndpoint[SpsPeer]):
     """The buffer u with its indexes, and the runs that have not left."""
 
     __slots__ = (
-        *("_first", "_front", "_lacks", "_m2", "_next", "_per", "_runs", "_start"),
+        *("_first", "_front", "_kept", "_lacks", "_m2", "_next", "_per", "_runs", "_start"),
         *("_tail", "_u", "_u2", "_u2_in"),
     )
 
@@ -29,6 +29,8 @@ class SpsState(HybridEndpoint[SpsPeer]):
         super().__init__(me)
         self._u: dict[int, SpsPeer | SpsRun] = {}
         """By the number of the first message: the receiver of a message, or a run."""
+        self._kept = 0
+        """How many runs are in u."""
         self._first = self._front = 1
         """u.first, and the key of what contains that message."""
         self._next = 1
@@ -139,7 +141,7 @@ class SpsState(HybridEndpoint[SpsPeer]):
         twin._first, twin._front, twin._next = self._first, self._front, self._next
         twin._u2, twin._u2_in, twin._m2 = self._u2, self._u2_in, self._m2
         twin._lacks = self._lacks and peers[self._lacks.name]
-        twin._held = self._held
+        twin._held, twin._kept = self._held, self._kept
         twin._tail = [peers[peer.name] for peer in self._tail]
         twin._start, twin._per = self._start, self._per
         twin._u = {
