@@ -152,7 +152,7 @@ class World:
         """Incarnations that crashed or were given up."""
         self.polite: set[Member] = set()
         """Memberships whose `leave` succeeded while there were others, in a group that was not
-        divided: nothing of theirs may be missing, whatever happened to the process later."""
+        divided: all of their messages must arrive, even if the process crashed later."""
         weights = {
             "deliver": self.random.choice((30, 60, 120)),
             "consume": self.random.choice((3, 30)),

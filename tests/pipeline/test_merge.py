@@ -169,7 +169,7 @@ def damaged(rng: random.Random, events: Sequence[Event]) -> Iterator[Event]:
 
 
 def in_ranges(pieces: Sequence[Piece], many: int) -> list[ranges.Range]:
-    """So many ranges, or one less."""
+    """Return the pieces in `many` ranges, or in one fewer."""
     return [
         ranges.Range(tuple(pieces), lo, hi, k * ranges.POSITIONS)
         for k, (lo, hi) in enumerate(ranges.ranges(pieces, many))

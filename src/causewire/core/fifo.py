@@ -265,21 +265,23 @@ class FifoEndpoint(Endpoint, Generic[P]):
             raise _never_sent(source, mid) from None
         if mid <= peer.acked:
             return None
-        k, taken = peer.head, peer.taken
-        if k == taken or peer.mids[k] != mid:
-            k = bisect_left(peer.mids, mid, k, taken)
-            if k == taken or peer.mids[k] != mid:
+        k, taken, mids = peer.head, peer.taken, peer.mids
+        if k == taken or mids[k] != mid:
+            k = bisect_left(mids, mid, k, taken)
+            if k == taken or mids[k] != mid:
                 raise _never_sent(source, mid)
         peer.acked = mid
-        peer.head = k = k + 1
-        if k == len(peer.mids):
-            peer.mids.clear()
+        k += 1
+        if 2 * k < len(mids):
+            peer.head = k
+        elif k < len(mids):
+            del mids[:k], peer.payloads[:k]
+            peer.head = 0
+            peer.taken = taken - k
+        else:
+            mids.clear()
             peer.payloads.clear()
             peer.head = peer.taken = 0
-        elif 2 * k >= len(peer.mids):
-            del peer.mids[:k], peer.payloads[:k]
-            peer.head = 0
-            peer.taken -= k
         return peer
 
     # -- when a process is gone -----------------------------------------------

@@ -114,7 +114,7 @@ class HybridPeer(FifoPeer):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.flagged = -1
-        """Index in p of its newest message there; -1 if there never was one."""
+        """Index in p of its newest message there; -1 if there is none that lacks its permit."""
         self.granted = 0
         """Messages to it up to this one are permitted: they need no flag, or their permit
         was sent. It is exact, and changes at the event that makes it true."""
@@ -154,8 +154,8 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         """`p`: flagged messages that were delivered, in order. The first lacks its permit."""
         self._p2 = 0
         self._sealed = 0
-        """Something in the send buffer waits for all permits in p before this index, and
-        nothing there waits for a permit from this index on. Set when a message is held."""
+        """Nothing in the send buffer waits for a permit in p from this index on, which is not
+        before p.first. Set when a message is held, and when p.first passes it."""
         self._held: Any
         """What is in the send buffer, or how much; false if it is empty. Set by subclasses."""
         self._permits: dict[str, int] = {}
@@ -224,7 +224,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         if message[4] and mid > peer.permit:  # as in `_await_permit`, without the call
             missing = self._missing
             k = peer.flagged
-            if k < self._sealed or k < missing.first or missing.at[k][1] <= peer.permit:
+            if k < self._sealed:
                 k = peer.flagged = missing.next
                 missing.next = k + 1
             missing.at[k] = (source, mid)
@@ -250,7 +250,7 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         """
         missing = self._missing
         k = peer.flagged
-        if k < self._sealed or k < missing.first or missing.at[k][1] <= peer.permit:
+        if k < self._sealed:
             k = peer.flagged = missing.next
             missing.next = k + 1
         missing.at[k] = (source, mid)
@@ -266,27 +266,28 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         if mid <= peer.permit:
             return
         peer.permit = mid
-        at = self._missing.at
+        missing = self._missing
+        at = missing.at
         if at:
-            sender, delivered = at[self._missing.first]
+            first = missing.first
+            sender, delivered = at[first]
             if sender == source and delivered <= mid:
-                self._drop_permitted()
+                peers = self._peers
+                while delivered <= peers[sender].permit:
+                    del at[first]
+                    first += 1
+                    if not at:
+                        missing.slide(first)
+                        break
+                    sender, delivered = at[first]
+                missing.first = first
+                if self._sealed < first:
+                    self._sealed = first
+            k = peer.flagged
+            if k >= self._sealed and at[k][1] <= mid:
+                peer.flagged = -1
         if self._held:
             self._permits_came()
-
-    def _drop_permitted(self) -> None:
-        """Drop what is permitted from the front of p, where there is something."""
-        missing, peers = self._missing, self._peers
-        at, k = missing.at, missing.first
-        sender, delivered = at[k]
-        while delivered <= peers[sender].permit:
-            del at[k]
-            k += 1
-            if not at:
-                missing.slide(k)
-                break
-            sender, delivered = at[k]
-        missing.first = k
 
     def _second(self) -> int:
         """Return p2: the index of the first missing permit of another than the oldest's.
@@ -327,8 +328,10 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         self._forgotten.discard(peer)
 
     def _after_forgetting(self) -> None:
-        if self._missing.at:
-            self._drop_permitted()
+        missing, peers = self._missing, self._peers
+        while missing and missing.peek()[1] <= peers[missing.peek()[0]].permit:
+            missing.remove()
+        self._sealed = max(self._sealed, missing.first)
         if self._held:
             self._permits_came()
 

@@ -237,11 +237,12 @@ class Sps(SpsState):
     def _acks_came(self, peer: SpsPeer) -> None:
         """Drop what is acked by all from the front of u, and grant what follows."""
         u = self._u
-        front: Any = u[self._front]
+        start = self._front
+        front: Any = u[start]
         second: Any
-        if self._kept:
+        if self._kept and self._u2_in != start:
             second = u.get(self._u2_in)
-            if second.__class__ is SpsRun and second is not front and second.lacking:
+            if second.__class__ is SpsRun and second.lacking:
                 self._one_fewer(second, peer)
         # An ack covers the oldest message to its sender, which may be the oldest of all.
         if front is peer:
@@ -257,8 +258,8 @@ class Sps(SpsState):
                     second.granted = self._permits[second.name] = mid
             else:
                 self._slide()
-        elif front.__class__ is SpsRun:
-            self._ack_inside(front, peer)
+        elif front.__class__ is SpsRun and self._ack_inside(front, peer):
+            return
         lacks = self._lacks
         if lacks is None or self._u2 == self._next:
             return
@@ -269,30 +270,38 @@ class Sps(SpsState):
         if second is lacks or second.__class__ is SpsRun or second.acked >= self._u2:
             self._advance_u2(lacks)
 
-    def _ack_inside(self, run: SpsRun, peer: SpsPeer) -> None:
-        """Move u.first, which is in `run`, if the ack is of messages in it."""
+    def _ack_inside(self, run: SpsRun, peer: SpsPeer) -> bool:
+        """Move u.first, which is in `run`, if the ack is of messages in it.
+
+        Returns:
+            Whether u2 is known to be where it has to be.
+        """
         lacking: Any = run.lacking
-        end = lacking.get(peer)
-        if end is None:
-            return
-        if peer.acked >= end:
+        peers, mid = run.peers, self._first
+        if run.multicast or peers[mid - run.mid] is not peer:
+            if peer.acked >= lacking.get(peer, NEVER):
+                del lacking[peer]
+                if run.multicast or not lacking:
+                    self._slide()
+            return False
+        if peer.acked >= lacking[peer]:
             del lacking[peer]
-        k = self._first - run.mid
-        peers = run.peers
-        if run.multicast or not lacking:
+        mid += 1
+        k = mid - run.mid
+        if not lacking or run.held or peers[k].acked >= mid:
             self._slide()
-        elif peers[k] is peer:
-            mid = self._first + 1
-            oldest = peers[k + 1]
-            if oldest.acked >= mid or run.held:
-                self._slide()
-                return
-            self._first = mid
-            self._lacks = oldest
-            if self._u2 <= mid:
-                self._u2 = mid = mid + 1
-                self._u2_in = run.mid if mid < run.end else mid
-                oldest.granted = self._permits[oldest.name] = mid - 1
+            return False
+        self._lacks = oldest = peers[k]
+        self._first = mid
+        if self._u2 > mid:
+            return False
+        oldest.granted = self._permits[oldest.name] = mid
+        self._u2 = mid = mid + 1
+        if mid == run.end:
+            self._u2_in = mid
+            return False
+        second = peers[k + 1]  # most often to another, and not acked
+        return second is not oldest and second.acked < mid
 
     def _one_fewer(self, run: SpsRun, peer: SpsPeer) -> None:
         """Note an ack in the run that u2 is in."""
@@ -408,6 +417,8 @@ class Sps(SpsState):
     def take_packets(self) -> list[Outgoing]:
         if self._per != -1:
             self._close()
+        elif not (self._out or self._acks or self._permits or self._packets):
+            return []
         return HybridEndpoint.take_packets(self)
 
     def take_runs(self) -> list[tuple[str, MessageRun]]:
