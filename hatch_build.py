@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -61,6 +62,9 @@ def compile_in(source: Path) -> list[Path]:
 
     Args:
         source: The directory that has the package `causewire` in it.
+
+    Raises:
+        RuntimeError: Some module has no compiled file that this Python would import.
     """
     files = [f"causewire/transport/{name}.py" for name in MODULES]
     options = ["--ignore-missing-imports", "--follow-imports=silent"]
@@ -69,15 +73,35 @@ def compile_in(source: Path) -> list[Path]:
     subprocess.run(command, cwd=source, env=environment, check=True)
     shutil.rmtree(source / "build", ignore_errors=True)
     shutil.rmtree(source / ".mypy_cache", ignore_errors=True)
+    if lacking := not_compiled(source):
+        raise RuntimeError(f"not compiled: {', '.join(lacking)}")
     return [path for end in ("*.so", "*.pyd") for path in sorted(source.rglob(end))]
 
 
+def not_compiled(source: Path) -> list[str]:
+    """Return the modules that this Python would import from their sources in a directory."""
+    folder = source / "causewire" / "transport"
+    return [
+        name
+        for name in MODULES
+        if not any((folder / f"{name}{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+    ]
+
+
 def compile_copy(root: Path, target: Path) -> list[Path]:
-    """Copy the package to a directory, compile it there, and return the files that were made."""
+    """Copy the package to a directory, compile it there, and return the files that were made.
+
+    The directory has its name only when everything is compiled. Until then, and if the
+    compiler fails, Python would import the copied sources, and nobody would notice.
+    """
     shutil.rmtree(target, ignore_errors=True)
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
     nothing = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
-    shutil.copytree(root / "src" / "causewire", target / "causewire", ignore=nothing)
-    return compile_in(target)
+    shutil.copytree(root / "src" / "causewire", unfinished / "causewire", ignore=nothing)
+    made = compile_in(unfinished)
+    unfinished.rename(target)
+    return [target / path.relative_to(unfinished) for path in made]
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]

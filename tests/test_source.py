@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from causewire import _source
+from causewire.transport import session
 
 
 @pytest.fixture
@@ -46,3 +48,13 @@ def test_the_environment_decides(
     before = len(sys.meta_path)
     _source.prefer_sources()
     assert len(sys.meta_path) == before + more
+
+
+def test_a_compiled_transport_is_what_these_tests_run_on() -> None:
+    """`make test-compiled` would be in vain if it ran on the sources."""
+    file = Path(str(session.__file__))
+    compiled = any((file.parent / f"session{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+    if compiled and os.environ.get("CAUSEWIRE_PURE") != "1":
+        assert file.suffix != ".py"
+    else:
+        assert file.suffix == ".py"

@@ -23,6 +23,7 @@ from causewire.transport import (
 from causewire.transport.session import Session
 
 from .mistakes import found
+from .pair import interpreted
 from .wire_mistakes import MISTAKES
 
 pytestmark = pytest.mark.slow
@@ -141,6 +142,7 @@ def test_who_depends_on_the_dead_is_told_not_to_hear_their_last_words() -> None:
     assert wire.hosts["p2"].transport.stats.dropped["unknown_session"] == 1
 
 
+@interpreted
 def test_without_obituaries_they_would_be_heard_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     def tells_nobody(self: Session, budget: object, sent: object) -> bool:
         self.obituaries = {}
@@ -201,6 +203,7 @@ def test_what_the_failing_runs_are_made_of() -> None:
     assert unread > 3
 
 
+@interpreted
 @pytest.mark.parametrize("name", MISTAKES)
 def test_the_judge_finds_mistakes_in_the_handling_of_failures(name: str) -> None:
     """`python -m tests.transport.wire_mistakes` counts how often."""
