@@ -1,7 +1,7 @@
 """How long a message and its answer take, and how many datagrams and how much processor time.
 
     python benchmarks/latency.py [--requests N] [--repetitions R] [--clients 1 7]
-                                 [--sizes 64 4096] [--only NAME ...]
+                                 [--sizes 64 4096] [--only NAME ...] [--compiled DIR]
 
 A server echoes what its clients send; each client sends its next request when it has the reply.
 All are processes of their own on loopback. Contenders take turns. Of each repetition the
@@ -15,8 +15,9 @@ its reply. The last column compares the median with that of `zmq.asyncio`.
     nats                        nats-py on uvloop, through a `nats-server`, whose processor time
                                 is not counted; left out where there is no such program
 
-With `CAUSEWIRE_PURE=1` nodes run on the sources of the transport even if a compiled one is
-installed; the first line says which it is.
+The first line says whether nodes run on the compiled transport. With `--compiled DIR`, where DIR
+is what `python hatch_build.py DIR` made, there are nodes on the compiled transport ("csps
+compiled") and nodes on its sources, taking turns.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from _builds import Builds
+
 from causewire.node import Node, run
-from causewire.transport import session
 
 KEY = b"a cluster key of 32 random bytes"
 NODES: dict[str, dict[str, Any]] = {
@@ -335,12 +337,15 @@ def measure(name: str, clients: int, count: int, size: int) -> list[float]:
     return [*[1e6 * cut for cut in cuts], 1e6 * cpu, datagrams]
 
 
-def show(clients: int, size: int, names: list[str], count: int, repetitions: int) -> None:
+def show(
+    clients: int, size: int, names: list[str], count: int, repetitions: int, builds: Builds
+) -> None:
     """Measure all contenders in turn, and print a table."""
     results: dict[str, list[list[float]]] = {name: [] for name in names}
     for _ in range(repetitions):
         for name in names:
-            results[name].append(measure(name, clients, count, size))
+            row = builds.call("latency", "measure", name, clients, count, size)
+            results[name].append(row)
     medians = {
         name: [statistics.median(column) for column in zip(*rows, strict=True)]
         for name, rows in results.items()
@@ -348,13 +353,13 @@ def show(clients: int, size: int, names: list[str], count: int, repetitions: int
     who = "a client" if clients == 1 else f"{clients} clients"
     print(f"\n{who} and a server, {size} bytes")
     print(
-        f"  {'':14}{'p50':>7}{'p90':>7}{'p99':>7}{'cpu':>7}{'datagrams':>11}{'x zmq.asyncio':>15}"
+        f"  {'':20}{'p50':>7}{'p90':>7}{'p99':>7}{'cpu':>7}{'datagrams':>11}{'x zmq.asyncio':>15}"
     )
     beside = medians.get("zmq.asyncio")
     for name, (p50, p90, p99, cpu, datagrams) in medians.items():
         ratio = f"{p50 / beside[0]:15.2f}" if beside else f"{'':15}"
         shown = f"{datagrams:11.2f}" if datagrams else f"{'':11}"
-        print(f"  {name:14}{p50:7.0f}{p90:7.0f}{p99:7.0f}{cpu:7.1f}{shown}{ratio}", flush=True)
+        print(f"  {name:20}{p50:7.0f}{p90:7.0f}{p99:7.0f}{cpu:7.1f}{shown}{ratio}", flush=True)
 
 
 def main() -> None:
@@ -366,18 +371,19 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 7])
     parser.add_argument("--sizes", type=int, nargs="+", default=[64, 4096])
     parser.add_argument("--only", nargs="+", choices=[*NODES, *OTHERS], metavar="NAME")
+    parser.add_argument("--compiled", type=Path, metavar="DIR", help="nodes of both builds")
     args = parser.parse_args()
-    compiled = not str(session.__file__).endswith(".py")
-    print(f"the transport is {'compiled' if compiled else 'pure Python'}")
-    names = [
-        name
-        for name in args.only or [*NODES, *OTHERS]
-        if name not in NEEDS or find_spec(NEEDS[name]) is not None
-        if name != "nats" or nats_server()
-    ]
+    builds = Builds(args.compiled)
+    print(builds.describe())
+    names: list[str] = []
+    for name in args.only or [*NODES, *OTHERS]:
+        missing = name in NEEDS and find_spec(NEEDS[name]) is None
+        if not missing and (name != "nats" or nats_server()):
+            names += builds.both([name]) if name in NODES else [name]
     for clients in args.clients:
         for size in args.sizes:
-            show(clients, size, names, max(args.requests // clients, 100), args.repetitions)
+            count = max(args.requests // clients, 100)
+            show(clients, size, names, count, args.repetitions, builds)
 
 
 if __name__ == "__main__":

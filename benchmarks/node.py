@@ -1,6 +1,7 @@
 """How fast nodes are, beside pyzmq and beside themselves without causal order.
 
     python benchmarks/node.py [--messages N] [--repetitions R] [--only PART ...] [--plot FILE]
+                              [--compiled DIR]
 
 Processes of their own on loopback, payloads of 64 bytes:
 
@@ -12,10 +13,12 @@ Processes of their own on loopback, payloads of 64 bytes:
     distance    one way through a proxy that delays every datagram by 0, 20 and 100 ms,
                 with room for a bandwidth-delay product (Almeida, section 2.3)
 
-Messages per second are the best of several repetitions, contenders taking turns: the
-machine may be shared, and over a distance one lost datagram halves a window that takes
-half a minute to be as large again (NewReno). `cpu` is microseconds of processor time
-per message, of all processes together; it suffers less from company. `zmq` is blocking
+Messages per second are medians of several repetitions, contenders taking turns; over a
+distance they are the best, since one lost datagram reduces a window that takes a while to
+be as large again. `cpu` is microseconds of processor time per message, of all processes
+together; it suffers less from company. With `--compiled DIR`, where DIR is what `python
+hatch_build.py DIR` made, there are nodes on the compiled transport as well (except for
+latency, which `benchmarks/latency.py` has, and distance). `zmq` is blocking
 PUSH and PULL, compiled C on TCP with a thread of its own for I/O; `zmq.asyncio` is what
 an asyncio program would use in place of a node.
 """
@@ -35,6 +38,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from _builds import COMPILED, Builds
 
 from causewire.node import Config, Node, run
 from causewire.testing.proxy import Proxy
@@ -316,22 +321,24 @@ def crowd(contender: str, shape: str, messages: int) -> tuple[float, float]:
     return total / seconds, sum(r["cpu"] for r in results) / total * 1e6
 
 
-def show_crowds(shapes: list[str], messages: int, repetitions: int) -> None:
+def show_crowds(shapes: list[str], messages: int, repetitions: int, builds: Builds) -> None:
+    names = [*builds.both(NODES), "zmq", "zmq.asyncio"]
     for shape in shapes:
-        rates: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTENDERS}
+        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
         for _ in range(repetitions):
-            for name in CONTENDERS:
-                rates[name].append(crowd(name, shape, messages))
-        best = {name: max(rate for rate, _ in some) for name, some in rates.items()}
+            for name in names:
+                taken[name].append(builds.call("node", "crowd", name, shape, messages))
+        rates = {name: statistics.median(rate for rate, _ in some) for name, some in taken.items()}
         print(f"\n{shape}")
         print(
-            f"  {'':12} {'msg/s':>10} {'cpu':>6} {'x fifo':>8} {'x zmq':>8} {'x zmq.asyncio':>14}"
+            f"  {'':20} {'msg/s':>10} {'cpu':>6} {'x fifo':>8} {'x zmq':>8} {'x zmq.asyncio':>14}"
         )
-        for name in CONTENDERS:
-            ratios = [best[name] / best[other] for other in ("fifo", "zmq", "zmq.asyncio")]
-            cpu = min(cpu for _, cpu in rates[name])
+        for name in names:
+            fifo = "fifo" + COMPILED if name.endswith(COMPILED) else "fifo"
+            ratios = [rates[name] / rates[other] for other in (fifo, "zmq", "zmq.asyncio")]
+            cpu = statistics.median(cpu for _, cpu in taken[name])
             print(
-                f"  {name:12} {best[name]:10,.0f} {cpu:6.2f} "
+                f"  {name:20} {rates[name]:10,.0f} {cpu:6.2f} "
                 f"{ratios[0]:8.2f} {ratios[1]:8.2f} {ratios[2]:14.1f}",
                 flush=True,
             )
@@ -468,9 +475,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0, help="for each delay")
     parser.add_argument("--only", nargs="+", choices=[*shapes, "latency", "distance"])
     parser.add_argument("--plot", metavar="FILE", help="where to draw throughput by distance")
+    parser.add_argument("--compiled", type=Path, metavar="DIR", help="nodes of both builds")
     args = parser.parse_args()
     chosen = args.only or [*shapes, "latency", "distance"]
-    show_crowds([s for s in shapes if s in chosen], args.messages, args.repetitions)
+    builds = Builds(args.compiled)
+    print(builds.describe())
+    show_crowds([s for s in shapes if s in chosen], args.messages, args.repetitions, builds)
     if "latency" in chosen:
         show_latency(3000)
     if "distance" in chosen:

@@ -6,6 +6,7 @@
 
 Each page has one recorded block, which this program replaces. Text around the block is
 written by hand and stays. Run this on an idle machine: the pages are what readers quote.
+The pages goals, latency and node need the compiled transport: python hatch_build.py out/compiled
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ FOLDER = ROOT / "docs" / "measurements"
 
 COMMANDS: dict[str, list[str]] = {
     "core": ["benchmarks/core.py --repetitions 12", "benchmarks/core.py --phases"],
+    "goals": ["benchmarks/goals.py --compiled out/compiled --minutes 11"],
     "node": [
-        "benchmarks/node.py --repetitions 4",
+        "benchmarks/node.py --compiled out/compiled --repetitions 4",
         "benchmarks/node.py --only distance --repetitions 3 --seconds 5",
     ],
-    "latency": ["benchmarks/latency.py --repetitions 7", "benchmarks/path.py"],
+    "latency": [
+        "benchmarks/latency.py --compiled out/compiled --repetitions 5",
+        "benchmarks/path.py",
+    ],
     "simulator": ["benchmarks/sim.py"],
     "check": ["benchmarks/check.py"],
     "metrics": ["benchmarks/metrics.py"],

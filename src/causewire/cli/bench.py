@@ -23,6 +23,7 @@ __all__ = ["configure", "run"]
 
 NEEDS = {
     "check": ("numpy", "pyarrow"),
+    "goals": ("zmq", "uvloop"),
     "latency": ("zmq", "cryptography"),
     "node": ("zmq", "cryptography"),
     "pipeline": ("numpy", "pyspark"),
