@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from campaigns.record import commit, machine
+from causewire.cli.progress import Progress
+from causewire.cli.spark import SparkProgress
 from causewire.pipeline import PipelineError, session
 from causewire.pipeline.sweep import finished, sweep
 
@@ -50,7 +52,8 @@ def run_parts(spark: SparkSession | None, out: Path, size: Size, parts: Sequence
             run_parts(own, out, size, left)
         return
     for part in left:
-        told = sweep(spark, asked[part], out / part)
+        with Progress(f"{part}, {left.index(part) + 1} of {len(left)} parts") as progress:
+            told = sweep(spark, asked[part], out / part, progress=SparkProgress(progress).runs)
         print(f"{part}: {told.runs:,} runs, {told.kept:,} of them from before", file=sys.stderr)
 
 

@@ -15,6 +15,7 @@ from causewire.cli import progress as module
 from causewire.cli.output import fitted, table
 from causewire.cli.progress import Progress, remaining
 from causewire.cli.spark import SparkProgress
+from causewire.pipeline.sweep import SweepState
 from causewire.sim import Config, simulate
 from causewire.trace import open_trace, open_writer
 
@@ -89,7 +90,17 @@ def test_about_how_many_rows_a_trace_has(tmp_path: Path) -> None:
     assert open_trace(tmp_path).about_rows() == pytest.approx(2 * rows, rel=0.2)
 
 
-@pytest.mark.parametrize("command", ["check {}", "convert {} -o out.jsonl"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check {}",
+        "convert {} -o out.jsonl",
+        "convert {} -o out.shiviz",
+        "explore {} --save out.html",
+        "replay {} --protocol csps",
+        "report {} --out out",
+    ],
+)
 def test_commands_that_read_traces_tell_how_far_they_are(
     command: str, tmp_path: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +136,37 @@ def test_spark_tells_what_it_does_and_how_many_tasks_are_done(terminal: Terminal
     assert terminal.lines()[-1].startswith("checking on Spark: measuring, 6 of 8 tasks  75 %, ")
 
 
+def test_a_sweep_tells_how_many_runs_are_done_and_when_the_rest_will_be(
+    terminal: Terminal,
+) -> None:
+    with Progress("sweeping") as progress:
+        shown = SparkProgress(progress)
+        shown.say("simulating")
+        shown.runs(SweepState(done=3, runs=8, failed=1, rate=0.05, share=0.75, seconds=60.0))
+        shown.runs(SweepState(done=8, runs=8, failed=1, rate=0.05, share=1.0, seconds=80.0))
+    assert terminal.lines() == [
+        "sweeping: simulating",
+        "sweeping: 3 of 8 runs, 1 failed, 0.05 a second  75 %, 20 s left",
+        "sweeping: writing the table of runs",
+    ]
+
+
+def test_reading_another_format_is_told(terminal: Terminal, tmp_path: Path) -> None:
+    path = _trace(tmp_path / "run.parquet", 100)
+    assert cli.main(["convert", str(path), "-o", str(tmp_path / "run.shiviz")]) == 0
+    assert cli.main(["check", str(tmp_path / "run.shiviz")]) == 0
+    assert any(line.startswith("reading: the log  ") for line in terminal.lines())
+
+
+def test_what_is_shown_makes_room_for_what_is_printed(terminal: Terminal) -> None:
+    with Progress("watching") as progress:
+        progress.say("one")
+        progress.clear()
+        assert terminal.getvalue().endswith("\r\x1b[K")
+        progress.say("two")
+    assert terminal.lines() == ["watching: one", "watching: two"]
+
+
 def test_lines_are_wrapped_below_their_beginning() -> None:
     text = "  1. p1 sent p1:1 to p2; p1 then sent p1:2 to p0\nname    what it does for whom"
     assert fitted(text, 30).split("\n") == [
@@ -137,6 +179,14 @@ def test_lines_are_wrapped_below_their_beginning() -> None:
         "        for whom",
     ]
     assert fitted("a" * 50, 20) == "a" * 50
+
+
+def test_a_heading_may_have_two_lines() -> None:
+    assert table([("who", "held at\nsender"), ("a", "1")]).split("\n") == [
+        "     held at",
+        "who   sender",
+        "a          1",
+    ]
 
 
 def test_a_column_of_numbers_may_have_gaps() -> None:
@@ -153,6 +203,8 @@ def test_a_column_of_numbers_may_have_gaps() -> None:
         "check {}",
         "simulate --protocol adaptive --workload broadcast --processes 9 --messages 90 --loss 0.1",
         "verify --protocol sps-unsent-not-counted",
+        "replay {}",
+        "workload",
     ],
 )
 def test_output_fits_eighty_columns(

@@ -22,7 +22,7 @@ def test_both_judges_agree(spark: SparkSession, tmp_path: Path) -> None:
         size = ["--processes", "5", "--messages", "200", "--jitter", "40ms", "--seed", "1"]
         assert main(["simulate", *run, *size, "--trace", str(folder / "all.jsonl")]) == 0
     steps: list[str] = []
-    judged = judge_on_spark(folders, None, steps.append)
+    judged = judge_on_spark(folders, None, steps.append, lambda *_: None)
     assert steps == ["starting Spark", "checking fifo", "checking csps", "measuring"]
     for folder, judgement in zip(folders, judged, strict=True):
         here = judge_here(folder)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..trace import TraceError, trace_files
 from ..trace.formats.names import SPAN_FORMATS
 from .errors import CommandError
-from .output import count, print_json, say
+from .output import colour, count, print_json, say
 from .progress import Progress
 from .spark import SparkProgress, add_spark_arguments, config_of
 from .traces import add_trace_arguments, columns_of, format_of, open_input, span_options
@@ -187,9 +187,10 @@ def _told(checked: _Checked, traces: list[str]) -> str:
             "messages were inferred from vector clocks: that they are in order proves nothing"
         )
     if report.ordered:
-        lines.append("causally ordered")
+        lines.append(colour("causally ordered", "green"))
     else:
-        lines.append(f"NOT causally ordered: {count(report.violations, 'violation')}")
+        found = f"NOT causally ordered: {count(report.violations, 'violation')}"
+        lines.append(colour(found, "red"))
     if report.duplicates:
         lines.append(f"{count(report.duplicates, 'message was', 'messages were')} delivered twice")
     if report.identical:

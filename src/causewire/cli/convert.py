@@ -36,15 +36,20 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output)
     try:
         trace, _ = open_traces(args)
-        if output.suffix in SHIVIZ:
-            rows = write_shiviz(output, list(_rows(trace, args.run)))
-        else:
-            total = trace.about_rows() if args.run is None else None
-            with open_writer(output) as writer, Progress("converting") as progress:
+        total = trace.about_rows() if args.run is None else None
+        with Progress("converting") as progress:
+            if output.suffix in SHIVIZ:
+                read = []
                 for event in _rows(trace, args.run):
-                    writer.write(event)
-                    progress.about(writer.rows, total, "rows")
-            rows = writer.rows
+                    read.append(event)
+                    progress.about(len(read), total, "rows read")
+                rows = write_shiviz(output, read)
+            else:
+                with open_writer(output) as writer:
+                    for event in _rows(trace, args.run):
+                        writer.write(event)
+                        progress.about(writer.rows, total, "rows")
+                rows = writer.rows
     except TraceError as error:
         raise CommandError(str(error)) from None
     print(f"{args.output}: {count(rows, 'row')}")

@@ -18,6 +18,7 @@ from ..report.plan import ReportError
 from .errors import CommandError
 from .output import colour, print_json, table
 from .progress import Progress
+from .spark import SparkProgress
 
 if TYPE_CHECKING:
     from ..demo.judge import Judgement
@@ -236,7 +237,8 @@ def _judge(folders: list[Path], args: argparse.Namespace) -> tuple[list[Judgemen
 
     try:
         with Progress("the pipeline on Spark") as progress:
-            return judge_on_spark(folders, args.master, progress.say), "on Spark"
+            shown = SparkProgress(progress)
+            return judge_on_spark(folders, args.master, shown.say, shown.tasks), "on Spark"
     except PipelineError as error:
         if args.engine == "spark" or args.master is not None:
             raise CommandError(str(error)) from None

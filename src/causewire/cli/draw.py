@@ -150,7 +150,13 @@ def _violation(trace: Trace, number: int, run: str | None) -> tuple[str, Overtak
     name = trace.name
     if run is not None:
         trace = trace_of((event for event in trace.events() if event.run == run), name)
-    found = check(trace, examples=number).examples
+    total = trace.about_rows()
+    with Progress("checking") as progress:
+        found = check(
+            trace,
+            examples=number,
+            progress=lambda done: progress.about(done, total, "events"),
+        ).examples
     if len(found) < number:
         raise CommandError(f"{name}: no violation {number} to draw: there {_only(len(found))}")
     v = found[number - 1]

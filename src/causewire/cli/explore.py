@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..trace import Trace, TraceError
 from .errors import CommandError
 from .output import write_file
+from .progress import Progress
 from .traces import add_trace_arguments, is_shiviz, open_traces
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ def _save(args: argparse.Namespace, trace: Trace, title: str) -> int:
     from ..explore.saved import SaveError, saved
 
     dataset = Dataset(lambda: trace, title, endpoints=_endpoints(args))
-    dataset.load()
+    total = trace.about_rows()
+    with Progress("reading") as progress:
+        dataset.load(lambda done: progress.about(done, total, "rows"))
     api = Api(dataset)
     try:
         if args.replay is not None:

@@ -57,10 +57,17 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
-    """Return rows as a text table with a heading; columns of numbers are right-aligned."""
+    """Return rows as a text table with a heading; columns of numbers are right-aligned.
+
+    A heading may have several lines; its last one stands next to the first row.
+    """
+    headings = [heading.split("\n") for heading in rows[0]]
+    above = max(map(len, headings))
+    filled = zip(*([""] * (above - len(lines)) + lines for lines in headings), strict=True)
+    rows = [*filled, *rows[1:]]
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
+    right = [all(_is_number(cell) for cell in column[above:]) for column in columns]
     lines = []
     for row in rows:
         cells = [

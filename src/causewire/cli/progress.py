@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
 from importlib.util import find_spec
 from types import TracebackType
@@ -81,6 +82,7 @@ class _Bar:
             console=console,
             transient=True,
             expand=True,
+            redirect_stdout=False,  # which may be a file
         )
         self._task = self._bar.add_task(what, total=None, said="", left="")
         self._bar.start()
@@ -108,6 +110,7 @@ class Progress:
         self._before = 0.0
         self._next = self._begun + 2 * _PAUSE  # quick work needs none
         self._shown: _Shown | None = None
+        self._lock = threading.Lock()
 
     def of(self, done: int, total: int, unit: str) -> None:
         """Show how many of a known number of units are done, and when the rest will be."""
@@ -136,10 +139,28 @@ class Progress:
         if self._due():
             self._part(text, done, total)
 
+    def part(self, text: str, share: float, seconds: float) -> None:
+        """Show a text, which part of the work is done, and when the rest will be.
+
+        Args:
+            text: What is being done.
+            share: The part that is done, from 0 to 1.
+            seconds: The time that it took.
+        """
+        if self._due():
+            self._show(text, share, remaining(seconds, share))
+
     def say(self, text: str) -> None:
         """Show what is being done now."""
         if self._terminal:
             self._show(text)
+
+    def clear(self) -> None:
+        """Erase what is shown, so that something else can be printed; it comes back later."""
+        with self._lock:
+            if self._shown is not None:
+                self._shown.erase()
+                self._shown = None
 
     def _due(self) -> bool:
         if not self._terminal or time.monotonic() < self._next:
@@ -155,9 +176,10 @@ class Progress:
         self._show(text, share, remaining(time.monotonic() - self._begun, share))
 
     def _show(self, text: str, share: float | None = None, left: str = "") -> None:
-        if self._shown is None:
-            self._shown = _Line(self._what) if find_spec("rich") is None else _Bar(self._what)
-        self._shown.show(text, share, left)
+        with self._lock:
+            if self._shown is None:
+                self._shown = _Line(self._what) if find_spec("rich") is None else _Bar(self._what)
+            self._shown.show(text, share, left)
 
     def __enter__(self) -> Self:
         return self
@@ -168,9 +190,7 @@ class Progress:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._shown is not None:
-            self._shown.erase()
-            self._shown = None
+        self.clear()
 
 
 def remaining(spent: float, share: float) -> str:

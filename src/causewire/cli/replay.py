@@ -14,9 +14,9 @@ from ..trace import TraceError
 from ..trace.formats.names import SPAN_FORMATS
 from .assignments import assign, table_of
 from .errors import CommandError
-from .output import count, duration, print_json, table
+from .output import count, duration, print_json, say, table
 from .progress import Progress
-from .traces import add_trace_arguments, format_of, open_traces, span_options
+from .traces import Counted, add_trace_arguments, format_of, open_traces, span_options
 
 __all__ = ["configure", "run"]
 
@@ -61,19 +61,39 @@ def run(args: argparse.Namespace) -> int:
         found = {name: summary.to_dict() for name, summary in summaries.items()}
         print_json({"protocols": found, "refused": refused})
         return 0
+    say(_told(args, workload, summaries, list(refused)))
+    return 0
+
+
+def _told(
+    args: argparse.Namespace, workload: Replay, summaries: dict[str, Summary], refused: list[str]
+) -> str:
     script = workload.script
     among = count(len(script.names), "process", "processes")
-    print(f"{count(script.messages, 'message')} among {among}, seed {args.seed}\n")
-    print(table([_HEADING, *(_row(name, summary) for name, summary in summaries.items())]))
+    undelivered = any(summary.undelivered is not None for summary in summaries.values())
+    rows = [_heading(undelivered)]
+    rows += [_row(name, summary, undelivered) for name, summary in summaries.items()]
+    lines = [
+        f"{count(script.messages, 'message')} among {among}, seed {args.seed}",
+        "",
+        table(rows),
+        "",
+    ]
+    others = [name for name in summaries if not protocols.describe(name).causal]
+    if others:
+        lines.append(f"do not keep causal order: {', '.join(others)}")
     if refused:
-        print(f"\ncannot carry these messages: {', '.join(refused)}")
-    return 0
+        lines.append(f"cannot carry these messages: {', '.join(refused)}")
+    return "\n".join(lines).rstrip("\n")
 
 
 def _workload(args: argparse.Namespace) -> Replay:
     by_request = format_of(args) in SPAN_FORMATS and span_options(args).process_by == "request"
     trace, _ = open_traces(args)
-    return Replay(trace=trace, run=args.run, pace=not args.no_pace, by_request=by_request)
+    total = trace.about_rows()
+    with Progress("reading") as progress:
+        read = Counted(trace, lambda done: progress.about(done, total, "events"))
+        return Replay(trace=read, run=args.run, pace=not args.no_pace, by_request=by_request)
 
 
 def _runs(args: argparse.Namespace, workload: Replay) -> tuple[dict[str, Summary], dict[str, str]]:
@@ -84,8 +104,9 @@ def _runs(args: argparse.Namespace, workload: Replay) -> tuple[dict[str, Summary
     table_of(settings, "network")
     summaries: dict[str, Summary] = {}
     refused: dict[str, str] = {}
-    live = (name for name in protocols.names() if protocols.describe(name).live)
-    for name in args.protocol or live:
+    live = [name for name in protocols.names() if protocols.describe(name).live]
+    chosen_names = args.protocol or live
+    for number, name in enumerate(chosen_names, 1):
         chosen = {**settings, "protocol": name, "seed": args.seed, "workload": workload}
         try:
             config = Config.from_dict(chosen)
@@ -94,7 +115,7 @@ def _runs(args: argparse.Namespace, workload: Replay) -> tuple[dict[str, Summary
                 raise
             refused[name] = str(error)
             continue
-        with Progress(name) as progress:
+        with Progress(f"{name}, {number} of {len(chosen_names)} protocols") as progress:
             summaries[name] = simulate(config, progress=partial(_show, progress))
     if not summaries:
         raise CommandError(next(iter(refused.values())))
@@ -107,21 +128,23 @@ def _show(progress: Progress, sent: int, total: int) -> None:
 
 _HEADING = (
     "protocol",
-    "causal",
     "latency",
     "99 %",
-    "held at sender",
-    "at receiver",
-    "metadata, bits",
-    "control packets",
-    "undelivered",
+    "held at\nsender",
+    "held at\nreceiver",
+    "bits of\nmetadata",
+    "control\npackets",
+    "not\ndelivered",
 )
 
 
-def _row(name: str, s: Summary) -> tuple[str, ...]:
-    return (
+def _heading(undelivered: bool) -> tuple[str, ...]:
+    return _HEADING if undelivered else _HEADING[:-1]
+
+
+def _row(name: str, s: Summary, undelivered: bool) -> tuple[str, ...]:
+    cells = (
         name,
-        "yes" if protocols.describe(name).causal else "no",
         duration(s.latency.mean_ns),
         duration(s.latency.p99_ns),
         duration(s.held_at_sender.mean_ns),
@@ -130,3 +153,4 @@ def _row(name: str, s: Summary) -> tuple[str, ...]:
         f"{s.control_per_message:.2f}",
         "0" if s.undelivered is None else f"{s.undelivered.copies:,}",
     )
+    return cells if undelivered else cells[:-1]

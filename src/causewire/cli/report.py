@@ -68,8 +68,12 @@ def _sweep(path: Path, args: argparse.Namespace) -> int:
     from ..report.sweeps import report_sweep
 
     with Progress("writing the report") as progress:
-        progress.say("its figures are drawn")
-        told = report_sweep(path, Path(args.out) if args.out else path / "report")
+        progress.say("figures and tables")
+        told = report_sweep(
+            path,
+            Path(args.out) if args.out else path / "report",
+            lambda done, total: progress.of(done, total, "figures and tables"),
+        )
     if args.json:
         print_json({**told._asdict(), "page": str(told.page)})
     else:
@@ -84,7 +88,14 @@ def _trace(path: Path, args: argparse.Namespace) -> int:
     out = Path(args.out) if args.out else _default(path)
     trace, _ = open_traces(args)
     found, rows = _here(trace, args) if args.master is None else _on_spark(args)
-    told = report_check(trace, found, out, rows)
+    with Progress("writing the report") as progress:
+        told = report_check(
+            trace,
+            found,
+            out,
+            rows,
+            progress=lambda done, total: progress.of(done, total, "pictures"),
+        )
     if args.json:
         print_json({**told._asdict(), "page": str(told.page)})
     else:

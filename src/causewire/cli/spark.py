@@ -13,6 +13,8 @@ from .progress import Progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ..pipeline.sweep import SweepState
+
 __all__ = ["SparkProgress", "add_spark_arguments", "config_of"]
 
 
@@ -61,14 +63,35 @@ class SparkProgress:
         words = f"{done:,} of {total:,} tasks"
         self._progress.share(f"{self._doing}, {words}" if self._doing else words, done, total)
 
+    def runs(self, state: SweepState) -> None:
+        """Show how many runs of a sweep have ended, and when the rest will have."""
+        if state.done == state.runs:
+            self._progress.say("writing the table of runs")
+            return
+        text = f"{state.done:,} of {state.runs:,} runs"
+        if state.failed:
+            text += f", {state.failed:,} failed"
+        if state.rate:
+            text += f", {state.rate:.3g} a second"
+        self._progress.part(text, state.share, state.seconds)
+
     @contextmanager
     def session(
-        self, master: str | None, config: dict[str, str] | None = None
+        self,
+        master: str | None,
+        config: dict[str, str] | None = None,
+        *,
+        memory: str | None = None,
+        tasks: bool = True,
     ) -> Iterator[SparkSession]:
-        """Enter a block with a Spark session whose tasks are shown."""
+        """Enter a block with a Spark session whose tasks are shown, unless that is not wanted."""
         from ..pipeline import session
         from ..pipeline.stages import tasks_told
 
         self._progress.say(f"starting Spark on {master or 'this machine'}")
-        with session(master, config=config) as spark, tasks_told(spark, self.tasks):
-            yield spark
+        with session(master, memory=memory, config=config) as spark:
+            if not tasks:
+                yield spark
+                return
+            with tasks_told(spark, self.tasks):
+                yield spark

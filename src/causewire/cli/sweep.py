@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .errors import CommandError
 from .output import count, duration, print_json
 from .progress import Progress
-from .spark import add_spark_arguments, config_of
+from .spark import SparkProgress, add_spark_arguments, config_of
 
 if TYPE_CHECKING:
     from ..pipeline.sweep import Sweep
@@ -41,17 +41,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..pipeline import PipelineError, session
+    from ..pipeline import PipelineError
     from ..pipeline.sweep import finished, read_experiment, sweep
 
     try:
         experiment = read_experiment(args.experiment)
         told = finished(experiment, args.out, args.traces)
         if told is None:
-            if sys.stderr.isatty():
-                print(f"starting Spark on {args.master or 'this machine'}", file=sys.stderr)
-            with session(args.master, memory=args.memory, config=config_of(args)) as spark:
-                told = sweep(spark, experiment, args.out, traces=args.traces)
+            with Progress("sweeping") as progress:
+                shown = SparkProgress(progress)
+                with shown.session(
+                    args.master, config_of(args), memory=args.memory, tasks=False
+                ) as spark:
+                    shown.say("simulating")
+                    told = sweep(
+                        spark, experiment, args.out, traces=args.traces, progress=shown.runs
+                    )
     except PipelineError as error:
         raise CommandError(str(error)) from None
     except KeyboardInterrupt:
@@ -73,8 +78,13 @@ def _reported(out: str) -> tuple[str | None, str]:
 
     try:
         with Progress("writing the report") as progress:
-            progress.say("its figures are drawn")
-            return str(report_sweep(Path(out), Path(out) / "report").page), ""
+            progress.say("figures and tables")
+            told = report_sweep(
+                Path(out),
+                Path(out) / "report",
+                lambda done, total: progress.of(done, total, "figures and tables"),
+            )
+            return str(told.page), ""
     except ReportError as error:
         return None, str(error)
     except ModuleNotFoundError as error:

@@ -17,8 +17,9 @@ from ..trace import (
     read_shiviz,
     trace_of,
 )
-from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY, SPAN_FORMATS
+from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
 from ..trace.shiviz import DELIMITER, PATTERN
+from .progress import Progress
 
 if TYPE_CHECKING:
     from ..trace.formats.foreign import Foreign
@@ -39,6 +40,9 @@ __all__ = [
 SHIVIZ = (".shiviz", ".log", ".txt")
 """Suffixes of ShiViz logs, for which nobody has agreed on one."""
 
+_LONG = 4_000_000
+"""Bytes of a file from which on reading it takes a noticeable time before its first row."""
+
 
 class Counted(Trace):
     """A trace that reports how many of its rows have been read."""
@@ -49,7 +53,10 @@ class Counted(Trace):
         self._progress = progress
 
     def events(self) -> Iterator[Event]:
-        return self._trace.events()
+        for rows, event in enumerate(self._trace.events(), 1):
+            yield event
+            if rows % 1024 == 0:
+                self._progress(rows)
 
     def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
         rows = 0
@@ -159,13 +166,27 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
     from ..trace.formats.foreign import Foreign, read_foreign
 
     kind = format_of(args)
-    if kind in SPAN_FORMATS:
-        asked = kind if args.format != "auto" else "auto"
-        return read_foreign(args.traces, asked, options=span_options(args)), False
-    if kind == "table":
-        return read_foreign(args.traces, kind, columns=columns_of(args)), False
-    trace, inferred = _open_ours(args, kind)
-    return Foreign(trace), inferred
+    if kind == "trace":  # which is read when it is used
+        return Foreign(open_trace(*args.traces, tolerate_cut=args.tolerate_cut)), False
+    with Progress("reading") as progress:
+        if _bytes_of(args.traces) >= _LONG:
+            progress.say("the files")
+        if kind == "shiviz":
+            trace, inferred = _open_log(args, progress)
+            return Foreign(trace), inferred
+        if kind == "table":
+            return read_foreign(
+                args.traces,
+                kind,
+                columns=columns_of(args),
+                progress=lambda done: progress.done(done, "rows"),
+            ), False
+        return read_foreign(
+            args.traces,
+            kind if args.format != "auto" else "auto",
+            options=span_options(args),
+            progress=lambda done: progress.done(done, "spans"),
+        ), False
 
 
 def open_traces(args: argparse.Namespace) -> tuple[Trace, bool]:
@@ -174,9 +195,12 @@ def open_traces(args: argparse.Namespace) -> tuple[Trace, bool]:
     return found.trace, inferred
 
 
-def _open_ours(args: argparse.Namespace, kind: str) -> tuple[Trace, bool]:
-    if kind != "shiviz":
-        return open_trace(*args.traces, tolerate_cut=args.tolerate_cut), False
+def _bytes_of(names: Sequence[str]) -> int:
+    """Return the size of those that are files here."""
+    return sum(Path(name).stat().st_size for name in names if Path(name).is_file())
+
+
+def _open_log(args: argparse.Namespace, progress: Progress) -> tuple[Trace, bool]:
     events = []
     inferred = False
     for name in args.traces:
@@ -185,6 +209,7 @@ def _open_ours(args: argparse.Namespace, kind: str) -> tuple[Trace, bool]:
             PATTERN if args.regex is None else args.regex,
             delimiter=DELIMITER if args.delimiter is None else args.delimiter,
             run=Path(name).stem,
+            progress=lambda done, total: progress.share("the log", done, total),
         )
         events += log.events
         inferred = inferred or log.messages == "clocks"

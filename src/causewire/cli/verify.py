@@ -26,7 +26,7 @@ from ..verify.programs import written
 from ..verify.regression import case_of, repeatable
 from . import verify_starvation
 from .errors import CommandError
-from .output import count, duration, print_json, say
+from .output import colour, count, duration, print_json, say
 from .progress import Progress
 from .spark import SparkProgress
 from .verify_request import (
@@ -236,9 +236,10 @@ def _verdict(
     judged = ", ".join(units[0].options.properties)
     if found is not None:
         where = f"in {summary.violating} of {_searches(args, summary.done)} looked at"
+        violated = f"{colour('VIOLATED', 'red')} ({found.kind.partition(':')[0]})"
         return [
             "",
-            f"VIOLATED ({found.kind.partition(':')[0]}) {where}; a shortest run:",
+            f"{violated} {where}; a shortest run:",
             found.words(),
         ]
     if summary.vacuous:
@@ -249,4 +250,4 @@ def _verdict(
         return [
             "INCOMPLETE: no violation in what was looked at, but memory did not suffice for all"
         ]
-    return [f"HOLDS in every run of every program: {judged}"]
+    return [f"{colour('HOLDS', 'green')} in every run of every program: {judged}"]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import CommandError
 from .output import count, duration, print_json
+from .progress import Progress
 from .quantities import nanoseconds
-from .spark import add_spark_arguments, config_of
+from .spark import SparkProgress, add_spark_arguments, config_of
 
 if TYPE_CHECKING:
     from ..pipeline.watch import Tell, WatchSettings
@@ -83,14 +84,15 @@ def run(args: argparse.Namespace) -> int:
         if table == "windows":
             seen["events"] += row["events"]
         if not args.json:
+            progress.clear()
             print(_said(table, row), flush=True)
         for other in others:
             other(table, row)
 
     try:
-        with ExitStack() as stack:
+        with ExitStack() as stack, Progress("watching") as progress:
             others = _others(args, stack)
-            _follow(args, out, settings, every / 1e9, tell)
+            _follow(args, out, settings, every / 1e9, tell, progress)
     except PipelineError as error:
         raise CommandError(str(error)) from None
     if args.json:
@@ -117,13 +119,20 @@ def _others(args: argparse.Namespace, stack: ExitStack) -> list[Tell]:
 
 
 def _follow(
-    args: argparse.Namespace, out: Path, settings: WatchSettings, every: float, tell: Any
+    args: argparse.Namespace,
+    out: Path,
+    settings: WatchSettings,
+    every: float,
+    tell: Any,
+    progress: Progress,
 ) -> None:
-    from ..pipeline import PipelineError, session
+    from ..pipeline import PipelineError
     from ..pipeline.errors import reason
     from ..pipeline.watch import waiting, watch
 
-    with session(args.master, config=config_of(args)) as spark:
+    shown = SparkProgress(progress)
+    with shown.session(args.master, config_of(args), tasks=args.once) as spark:
+        progress.clear()
         if sys.stderr.isatty():
             print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)
         try:

@@ -11,6 +11,7 @@ from ..sim.workloads import Deployment
 from .assignments import assign
 from .errors import CommandError
 from .output import count, print_json, table
+from .progress import Progress
 
 __all__ = ["configure", "run"]
 
@@ -26,6 +27,10 @@ names the studies.
 
 exit status: 0 all figures are close to the published ones, 1 some are not.
 """
+
+
+_LARGE = 5_000
+"""Processes from which on it takes a noticeable time."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,9 +51,12 @@ def run(args: argparse.Namespace) -> int:
         assign(settings, assignment)
     try:
         deployment = Deployment.from_dict(settings)
+        with Progress("generating a deployment") as progress:
+            if deployment.size >= _LARGE:
+                progress.say(count(deployment.size, "process", "processes"))
+            found = characteristics(deployment)
     except SimulationError as error:
         raise CommandError(str(error)) from None
-    found = characteristics(deployment)
     far = [row for row in PUBLISHED if not row.low <= found[row.key] <= row.high]
     plan = deployment.plan
     if args.json:

@@ -41,13 +41,19 @@ class Judgement(NamedTuple):
     """All measurements of the pipeline, if it was used: a row of `metrics.RUNS`."""
 
 
-def judge_on_spark(folders: Sequence[Path], master: str | None, say: Say) -> list[Judgement]:
+def judge_on_spark(
+    folders: Sequence[Path],
+    master: str | None,
+    say: Say,
+    tasks: Callable[[int, int], None],
+) -> list[Judgement]:
     """Check and measure with the pipeline, in one Spark session.
 
     Args:
         folders: Directories of traces, each with the name of its run.
         master: The Spark master, or None for this machine.
         say: Called with what is being done.
+        tasks: Called with the tasks that are done so far, and all, from another thread.
 
     Raises:
         PipelineError: Spark cannot be started, or fails.
@@ -55,9 +61,10 @@ def judge_on_spark(folders: Sequence[Path], master: str | None, say: Say) -> lis
     from ..pipeline import session
     from ..pipeline.check import check_paths
     from ..pipeline.metrics import measure_paths
+    from ..pipeline.stages import tasks_told
 
     say("starting Spark")
-    with session(master, memory="1g", config=_SMALL):
+    with session(master, memory="1g", config=_SMALL) as spark, tasks_told(spark, tasks):
         reports = []
         for folder in folders:
             say(f"checking {folder.name}")

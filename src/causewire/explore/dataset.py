@@ -102,6 +102,8 @@ class Dataset:
         self._loaded: _Loaded | None = None
         self._version = 0
         self._rows = 0
+        self._total: int | None = None
+        self._begun = time.monotonic()
         self._error = ""
         self._stopped = threading.Event()
         self.preview: Preview | None = None
@@ -115,13 +117,19 @@ class Dataset:
         """Stop following the files."""
         self._stopped.set()
 
-    def load(self) -> None:
+    def load(self, progress: Callable[[int], None] | None = None) -> None:
         """Read and check the trace once.
+
+        Args:
+            progress: Called with the number of rows read so far; by default `status` tells.
 
         Raises:
             TraceError: The trace cannot be read.
         """
-        loaded = _Loaded(read(self._source(), self._progress))
+        trace = self._source()
+        self._total = trace.about_rows()
+        self._begun = time.monotonic()
+        loaded = _Loaded(read(trace, self._progress if progress is None else progress))
         first = loaded.table.runs[0]
         if self._loaded is None and Preview.wanted(loaded.table, first):
             self.preview = Preview(loaded.table, first)
@@ -196,7 +204,9 @@ class Dataset:
             "following": bool(self.follow),
             "summary": self.summary,
         }
-        if loaded is not None:
+        if loaded is None:
+            result |= {"total": self._total, "seconds": time.monotonic() - self._begun}
+        else:
             result["runs"] = [
                 {"name": shown(name), "rows": loaded.table.rows_in(name)}
                 for name in loaded.table.runs[:1000]

@@ -6,7 +6,7 @@ of its chain, and what happened around them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,7 +44,11 @@ def overtaking(violation: Violation) -> Overtaking:
 
 
 def report_check(
-    trace: Trace, found: Report, out: Path, runs: Sequence[Mapping[str, Any]] = ()
+    trace: Trace,
+    found: Report,
+    out: Path,
+    runs: Sequence[Mapping[str, Any]] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
     """Write the report of a check, and return what it contains.
 
@@ -53,13 +57,14 @@ def report_check(
         found: The result of the check.
         out: The directory of the report. It appears when the report is complete.
         runs: Rows of `metrics.RUNS`, if there are any.
+        progress: Called with the pictures that are drawn so far, and all.
 
     Raises:
         ReportError: The directory cannot be written, or is not a report.
     """
     name = Path(trace.name).name
     with whole(out) as place:
-        sections = _violations(trace, found, place) if found.examples else []
+        sections = _violations(trace, found, place, progress) if found.examples else []
         if runs:
             from .times import write_times
 
@@ -113,7 +118,9 @@ def _counts(found: Report) -> list[tuple[str, int, str]]:
     ]
 
 
-def _violations(trace: Trace, found: Report, place: Path) -> list[str]:
+def _violations(
+    trace: Trace, found: Report, place: Path, progress: Callable[[int, int], None] | None
+) -> list[str]:
     heading = ("run", "process", "seq", "first", "second", "late", "chain")
     rows = [
         (v.run, v.process, v.seq, v.first, v.second, v.late, " ".join(str(c[0]) for c in v.chain))
@@ -133,6 +140,8 @@ def _violations(trace: Trace, found: Report, place: Path) -> list[str]:
         name = f"violation-{number}.svg"
         (place / name).write_text(svg, encoding="utf-8")
         drawn.append(diagram(svg, f"{_named(violation)}.", name))
+        if progress is not None:
+            progress(number, min(DRAWN, len(found.examples)))
     first, *others = drawn
     more = details("More violations as pictures", *others) if others else ""
     sections = [section("What went wrong, for example", first, more)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
@@ -67,12 +67,15 @@ def is_sweep(folder: Path) -> bool:
     return SweepLayout(folder).is_sweep
 
 
-def report_sweep(folder: Path, out: Path) -> SweepReport:
+def report_sweep(
+    folder: Path, out: Path, progress: Callable[[int, int], None] | None = None
+) -> SweepReport:
     """Write the report of a sweep, and return what it contains.
 
     Args:
         folder: The directory of the sweep.
         out: The directory of the report. It appears when the report is complete.
+        progress: Called with the figures and tables that are written so far, and all.
 
     Raises:
         ReportError: The sweep is not finished, or the report cannot be written.
@@ -91,7 +94,7 @@ def report_sweep(folder: Path, out: Path) -> SweepReport:
     if not figures and not tables:
         figures = _usual(table)
     with whole(out) as place:
-        sections = _write(experiment, told, table, figures, tables, place)
+        sections = _write(experiment, told, table, figures, tables, place, progress)
         title = str(experiment.get("title", told["name"]))
         question = str(experiment.get("question", "")) or f"{title}: what do the runs show?"
         said, sources = answer(str(experiment.get("answer", "")), numbers, table.rows)
@@ -209,17 +212,24 @@ def _write(
     figures: Sequence[FigurePlan],
     tables: Sequence[TablePlan],
     place: Path,
+    progress: Callable[[int, int], None] | None,
 ) -> _Sections:
+    def done(number: int) -> None:
+        if progress is not None:
+            progress(number, len(figures) + len(tables))
+
     sections = [paragraph(str(experiment.get("about", "")))]
     readings = []
-    for plan in figures:
+    for number, plan in enumerate(figures, 1):
         found = points(plan, table.rows(plan.columns(), f"figure {plan.name}"))
         said = reading(plan, found)
         readings.append(said)
         sections.append(_figure_section(plan, found, said, place))
-    for listed in tables:
+        done(number)
+    for number, listed in enumerate(tables, len(figures) + 1):
         rows = table_rows(listed, table.rows(listed.columns(), f"table {listed.name}"))
         sections.append(_table_section(listed, rows, place))
+        done(number)
     return _Sections(sections, readings, _runs_section(told, table, place))
 
 

@@ -46,7 +46,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,10 +172,16 @@ def read_shiviz(
     *,
     delimiter: str | None = DELIMITER,
     run: str = "",
+    progress: Callable[[int, int], None] | None = None,
 ) -> ShivizLog:
-    """Read a log as a trace; `run` names what comes before the first delimiter.
+    """Read a log as a trace.
 
-    Expressions may be written as in JavaScript or as in Python.
+    Args:
+        path: The log.
+        pattern: An expression for its events, as in JavaScript or as in Python.
+        delimiter: An expression for what separates runs.
+        run: The name of what comes before the first delimiter.
+        progress: Called with the characters read so far, and all.
 
     Raises:
         TraceError: The file cannot be read, or the expression does not fit it.
@@ -193,7 +199,7 @@ def read_shiviz(
     events: list[Event] = []
     sorts = set()
     for name, start, part in split_runs(path, text, delimiter, run):
-        entries = _entries(path, text, start, part, finder)
+        entries = _entries(path, text, start, part, finder, progress)
         if not entries:
             continue
         ordered = _verified(path, entries)
@@ -289,7 +295,12 @@ def split_runs(
 
 
 def _entries(
-    path: Path, text: str, start: int, part: str, finder: re.Pattern[str]
+    path: Path,
+    text: str,
+    start: int,
+    part: str,
+    finder: re.Pattern[str],
+    progress: Callable[[int, int], None] | None,
 ) -> list[LogEntry]:
     entries = []
     line, counted = text.count("\n", 0, start) + 1, 0
@@ -308,6 +319,8 @@ def _entries(
             raise TraceError(path, line, f"the clock has no entry for its host {host!r}")
         known = {other: n for other, n in clock.items() if n > 0}
         entries.append(LogEntry(line, host, known, groups["event"] or "", groups))
+        if progress is not None:
+            progress(start + counted, len(text))
     return entries
 
 

@@ -14,7 +14,7 @@ import { ReplayPanel } from "./replay.js";
 import { SelectionPanel } from "./selection.js";
 import { StepsPanel } from "./steps.js";
 import { Tabs } from "./tabs.js";
-import { count } from "./units.js";
+import { count, readSoFar } from "./units.js";
 import { View } from "./view.js";
 import { ViolationsPanel } from "./violations.js";
 import { WaitingPanel } from "./waiting.js";
@@ -63,7 +63,7 @@ class App {
       const status = await this._status();
       if (status?.ready || status?.preview) break;
       if (status?.error) { this.say(status.error); fill(byId("verdict"), "cannot be read"); byId("verdict").className = "bad"; }
-      else this.say(status ? `Reading the trace: ${count(status.rows, "row")} so far …` : "The server does not answer.");
+      else this.say(status ? readSoFar(status) : "The server does not answer.");
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
     await this.open(0);

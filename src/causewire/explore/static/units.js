@@ -18,6 +18,15 @@ export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
+// How far the reading of a trace is, and when it will be done.
+export function readSoFar({ rows, total, seconds }) {
+  if (!total || !rows) return `Reading the trace: ${count(rows, "row")} so far …`;
+  const share = Math.min(1, rows / total);
+  if (share >= 1) return `Putting ${count(rows, "row")} in order …`;
+  const left = seconds < 2 ? "" : `, about ${count(Math.ceil(seconds * (1 - share) / share), "second")} left`;
+  return `Reading the trace: ${count(rows, "row")}, ${Math.floor(100 * share)} %${left}`;
+}
+
 // Round places between low and high, about one for each `pixels` of the width.
 export function ticks(low, high, width, pixels, timed) {
   const rough = (high - low) / Math.max(1, width / pixels);

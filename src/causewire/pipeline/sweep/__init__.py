@@ -7,6 +7,7 @@ experiment.py   the experiment file and its runs
 cost.py         how long a run will take, about
 simulation.py   the runs on the executors: DataFrame -> DataFrame
 journal.py      what was done so far
+progress.py     how far it is
 table.py        the table of runs: DataFrame -> DataFrame
 folder.py       the output of a sweep in a directory
 bucket.py       the same in S3
@@ -15,6 +16,7 @@ run.py          all of it together
 """
 
 from .experiment import Experiment, read_experiment
+from .progress import SweepState
 from .run import Sweep, finished, sweep
 
-__all__ = ["Experiment", "Sweep", "finished", "read_experiment", "sweep"]
+__all__ = ["Experiment", "Sweep", "SweepState", "finished", "read_experiment", "sweep"]

@@ -1,47 +1,62 @@
-"""How far a sweep is: runs done, rate, and time left, on a terminal."""
+"""How far a sweep is: runs that have ended, and the part of the work that is done."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self, TextIO
+from typing import NamedTuple, Self
 
 from .journal import Journal
 
-__all__ = ["Progress", "duration"]
+__all__ = ["SweepProgress", "SweepState"]
+
+_PAUSE = 0.5
+"""Seconds between two looks at the journal."""
 
 
-def duration(seconds: float) -> str:
-    """A time as people say it."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+class SweepState(NamedTuple):
+    """How far a sweep is."""
+
+    done: int
+    """Runs that have ended, those of earlier starts of the sweep included."""
+    runs: int
+    """All runs of the sweep."""
+    failed: int
+    rate: float
+    """Runs a second, since the first of this start began."""
+    share: float
+    """The part of this start's work that is done, from 0 to 1, by the estimated cost of runs."""
+    seconds: float
+    """Time since the first run of this start began."""
 
 
-class Progress:
-    """Watches a journal grow; says nothing unless there is a terminal to say it to.
+class SweepProgress:
+    """Watches a journal grow while a block runs, and tells somebody about it.
 
-    The time that is left is estimated from the work that is, not from the number
-    of runs: they begin with the longest. The clock starts when the first run does:
-    workers that are slow to start say nothing about the runs.
+    The part that is done is estimated from the cost of the runs, not from their number: they
+    begin with the longest. The clock starts when the first run does, since workers that are
+    slow to start say nothing about the runs.
+
+    Args:
+        journal: What was done so far.
+        costs: The estimated cost of each run.
+        tell: Called with the state every half second, from another thread, and at the end of
+            the block. Without it, nothing is watched.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
         self,
         journal: Journal,
         costs: Mapping[str, float],
-        stream: TextIO | None = None,
+        tell: Callable[[SweepState], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._journal = journal
         self._costs = costs
-        self._stream = sys.stderr if stream is None else stream
+        self._tell = tell
         self._clock = clock
         self._begin = clock()
         self._entries = journal.entries
@@ -51,7 +66,7 @@ class Progress:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._stream.isatty():
+        if self._tell is not None:
             self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
         return self
@@ -62,35 +77,28 @@ class Progress:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._thread is not None:
+        if self._thread is not None and self._tell is not None:
             self._over.set()
             self._thread.join()
-            self._show("")
+            self._tell(self.state())
 
     def _watch(self) -> None:
-        while not self._over.wait(0.5):
+        while self._tell is not None and not self._over.wait(_PAUSE):
             self._journal.refresh()
-            self._show(self.line())
+            self._tell(self.state())
 
-    def line(self) -> str:
-        """The present state in one line."""
+    def state(self) -> SweepState:
+        """Return how far the sweep is, according to the journal as it was last read."""
         if self._journal.entries == self._entries:
             self._begin = self._clock()
-        runs = self._journal.ended
-        new = [run for run in self._costs if run in runs and run not in self._done_before]
-        done = len(self._done_before) + len(new)
-        elapsed = self._clock() - self._begin
-        line = f"{done} of {len(self._costs)} runs"
-        failures = sum(runs[run].failed for run in self._costs if run in runs)
-        if failures:
-            line += f", {failures} failed"
-        if new and elapsed > 0:
-            line += f", {len(new) / elapsed:.3g} a second"
-            work = sum(self._costs[run] for run in new)
-            if done < len(self._costs):
-                line += f", about {duration(elapsed * (self._work - work) / work)} left"
-        return line
-
-    def _show(self, line: str) -> None:
-        self._stream.write(f"\r\x1b[K{line}")
-        self._stream.flush()
+        ended = self._journal.ended
+        new = [run for run in self._costs if run in ended and run not in self._done_before]
+        seconds = self._clock() - self._begin
+        return SweepState(
+            done=len(self._done_before) + len(new),
+            runs=len(self._costs),
+            failed=sum(ended[run].failed for run in self._costs if run in ended),
+            rate=len(new) / seconds if seconds > 0 else 0.0,
+            share=sum(self._costs[run] for run in new) / self._work if self._work else 1.0,
+            seconds=seconds,
+        )

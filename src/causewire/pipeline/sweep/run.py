@@ -12,7 +12,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from .bucket import Bucket
 from .experiment import Experiment, Run
 from .folder import Folder, output_at
 from .journal import Journal, JournalWriter
-from .progress import Progress
+from .progress import SweepProgress, SweepState
 from .simulation import ATTEMPTS, JournalSettings, grid_of, journal_runs
 from .table import derived, parameters_of, results_of, table_of
 
@@ -98,13 +98,29 @@ def sweep(
     out: str | os.PathLike[str],
     *,
     traces: bool | None = None,
+    progress: Callable[[SweepState], None] | None = None,
 ) -> Sweep:
-    """Run an experiment into a directory, or what is left of it to run."""
+    """Run an experiment into a directory, or what is left of it to run.
+
+    Args:
+        spark: The session.
+        experiment: Which runs there are to be.
+        out: The directory, or the URL of one in S3.
+        traces: Whether to write traces; by default what the experiment says.
+        progress: Called with how far the sweep is, from another thread.
+
+    Returns:
+        What came of it.
+
+    Raises:
+        PipelineError: The output cannot be written, or Spark failed.
+    """
     folder = output_at(out)
     folder.check()
     runs = experiment.runs()
     with folder.open():
-        return SweepRun(spark, experiment, runs, folder, _wants(experiment, traces)).execute()
+        started = SweepRun(spark, experiment, runs, folder, _wants(experiment, traces))
+        return started.execute(progress)
 
 
 def _wants(experiment: Experiment, traces: bool | None) -> bool:
@@ -138,7 +154,7 @@ class SweepRun:
         self._name = uuid.uuid4().hex[:8]
         self._journal = Journal(str(folder.journal), self._code)
 
-    def execute(self) -> Sweep:
+    def execute(self, progress: Callable[[SweepState], None] | None = None) -> Sweep:
         """Simulate what is left to do, write the table, and return the summary."""
         if self._experiment.derive:
             # Expressions that make no sense are found before hours of simulation.
@@ -154,7 +170,7 @@ class SweepRun:
         begin = time.monotonic()
         costs = {name: run.cost for name, run in self._runs.items()}
         if todo:
-            with Progress(self._journal, costs):
+            with SweepProgress(self._journal, costs, progress):
                 self._simulate(todo, slots)
         elapsed = time.monotonic() - begin
         self._write()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,12 +163,20 @@ def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
 
 
 def read_rows(
-    files: Sequence[str], kind: str, options: SpanOptions, notes: Counter[str]
+    files: Sequence[str],
+    kind: str,
+    options: SpanOptions,
+    notes: Counter[str],
+    progress: Callable[[int], None] | None = None,
 ) -> Iterator[Row | Refused]:
     """Yield the rows of files of spans, taken together, in memory."""
     runs: dict[str, list[Span]] = {}
+    read = 0
     for file in files:
         for item in spans_of_file(file, kind):
+            read += 1
+            if progress is not None:
+                progress(read)
             if isinstance(item, Refused):
                 yield item
             else:
@@ -187,6 +195,7 @@ def read_foreign(
     *,
     options: SpanOptions | None = None,
     columns: str | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Foreign:
     """Read files of spans or tables, in memory.
 
@@ -195,6 +204,7 @@ def read_foreign(
         kind: One of `SPAN_FORMATS`, `table`, or `auto` for spans of any format.
         options: What is a process and what is a run, for spans.
         columns: The mapping of the columns, as JSON, for tables.
+        progress: Called with the number of spans or rows read so far.
 
     Raises:
         TraceError: A path does not exist, the mapping is wrong, or nothing at all could
@@ -210,7 +220,7 @@ def read_foreign(
         apply = mapper(columns or "")
         rows: Iterable[Row | Refused] = (row for file in files for row in table_rows(file, apply))
     else:
-        rows = read_rows(files, kind, options or SpanOptions(), notes)
+        rows = read_rows(files, kind, options or SpanOptions(), notes, progress)
     events: list[Event] = []
     quarantine: list[Refused] = []
     for row in rows:
@@ -218,6 +228,8 @@ def read_foreign(
             quarantine.append(row)
         else:
             events.append(row.event)
+            if progress is not None and kind == "table":
+                progress(len(events))
     if not events:
         first = quarantine[0] if quarantine else Refused(str(paths[0]), None, "no rows")
         raise TraceError(first.file, first.row, first.reason)
