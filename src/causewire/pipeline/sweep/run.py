@@ -110,7 +110,7 @@ def sweep(
         progress: Called with how far the sweep is, from another thread.
 
     Returns:
-        What came of it.
+        A summary, which is also in `sweep.json`.
 
     Raises:
         PipelineError: The output cannot be written, or Spark failed.
