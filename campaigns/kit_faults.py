@@ -139,8 +139,8 @@ class World:
         everybody = tuple(sorted(states))
         for process in self.processes:
             room = process.app.room
-            if room is None or tuple(member.name for member in room.members) != everybody:
-                return f"{process.name} knows {room and [str(m) for m in room.members]}"
+            if tuple(member.name for member in room.members) != everybody:
+                return f"{process.name} knows {[str(member) for member in room.members]}"
         return judge_chat(states, [p.name for p in self.processes if not self.was_out(p)])
 
     def was_out(self, process: Process) -> bool:
@@ -148,8 +148,8 @@ class World:
 
         In the latter case its node is the same incarnation, and only the membership is new.
         """
-        room = process.app.room
-        return process.given_up > 0 or (room is not None and room.me.term > 1)
+        group = process.app.room.group
+        return process.given_up > 0 or (group is not None and group.me.term > 1)
 
 
 def play(seed: int) -> tuple[str, Counter[str]]:

@@ -49,8 +49,8 @@ PUBLIC: dict[str, str] = {
         UnknownPeer VerificationFailed message_id run
     """,
     "causewire.kit": """
-        Group GroupClosed GroupMessage JoinFailed Joined Kit KitError Left Member MessageId
-        PeerLost Request RequestFailed SeedFile
+        Entered Group GroupClosed GroupMessage Interrupted JoinFailed Joined Kit KitError Left
+        Member MessageId PeerLost Presence Request RequestFailed SeedFile
     """,
     "causewire.blocking": """
         Node Receipt

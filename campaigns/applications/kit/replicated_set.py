@@ -5,37 +5,26 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from causewire.kit import Group, GroupClosed, GroupMessage, JoinFailed, Kit
+from causewire.kit import GroupMessage, Kit
 
 
 class App:
     """One replica. Each process adds elements of its own, and removes older ones."""
 
     def __init__(self, kit: Kit, name: str, others: list[str], first: bool) -> None:
-        self.kit, self.name = kit, name
-        self.seeds = [] if first else others
-        self.others, self.size = others, len(others)
+        self.name = name
         self.reading = asyncio.Event()
-        self.group: Group | None = None
         self.marks: dict[str, list[str]] = {}
+        everybody = [name, *others]
+        self.group = kit.stay(
+            "set", everybody, begin=first, snapshot=lambda: self.marks, restore=self.restore
+        )
 
     async def run(self) -> None:
-        while True:
-            try:
-                self.group = await self.kit.join(
-                    "set", self.seeds, snapshot=lambda: self.marks, restore=self.restore
-                )
-                self.seeds = self.others
-                async for item in self.group:
-                    await self.reading.wait()
-                    if isinstance(item, GroupMessage):
-                        self.apply(*item.payload)
-                return
-            except GroupClosed:
-                continue  # the others have given this process up: it joins again
-            except JoinFailed:
-                if self.name < min(self.others) and len(self.kit.node.peers_up()) == self.size:
-                    self.seeds = []  # all are there, and nobody is a member: it begins again
+        async for item in self.group:
+            await self.reading.wait()
+            if isinstance(item, GroupMessage):
+                self.apply(*item.payload)
 
     def restore(self, marks: dict[str, list[str]]) -> None:
         self.marks = marks
@@ -47,15 +36,12 @@ class App:
             self.marks[element] = left
 
     async def act(self, number: int) -> None:
-        if self.group is None:
-            raise GroupClosed("not a member yet")
         old = f"{self.name}-{number - 3}"
         await self.group.send(["add", f"{self.name}-{number}", [f"{self.name}{number}"]])
         await self.group.send(["remove", old, self.marks.get(old, [])])
 
     async def leave(self) -> None:
-        if self.group is not None:
-            await self.group.leave()
+        await self.group.leave()
 
     def state(self) -> Any:
         return sorted(self.marks)

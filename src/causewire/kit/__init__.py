@@ -14,13 +14,16 @@ from .entries import Joined, Left, Member
 from .errors import GroupClosed, JoinFailed, KitError, PeerLost, RequestFailed
 from .group import Group, GroupMessage, MessageId
 from .kit import Kit
+from .presence import Entered, Interrupted, Presence
 from .requests import Request
 from .seeds import SeedFile
 
 __all__ = [
+    "Entered",
     "Group",
     "GroupClosed",
     "GroupMessage",
+    "Interrupted",
     "JoinFailed",
     "Joined",
     "Kit",
@@ -29,6 +32,7 @@ __all__ = [
     "Member",
     "MessageId",
     "PeerLost",
+    "Presence",
     "Request",
     "RequestFailed",
     "SeedFile",

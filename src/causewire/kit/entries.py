@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 __all__ = [
+    "Absent",
     "Add",
     "Alert",
     "Ask",
@@ -27,12 +28,14 @@ __all__ = [
     "Left",
     "Member",
     "Op",
+    "Poll",
     "Post",
     "Posted",
     "Refused",
     "Remove",
     "Report",
     "Sponsor",
+    "Standing",
     "Stranger",
     "View",
     "Welcome",
@@ -134,7 +137,10 @@ class Entries(NamedTuple):
 
 
 class Welcome(NamedTuple):
-    """The state of a group at a cut, for a member that begins there."""
+    """The state of a group at a cut, for a member that begins there.
+
+    `generation` says how many times the group was begun, up to this one.
+    """
 
     sponsor: Member
     member: Member
@@ -144,6 +150,7 @@ class Welcome(NamedTuple):
     past: frozenset[Member]
     log: tuple[Entry, ...]
     state: bytes | None = None
+    generation: int = 0
 
 
 class Refused(NamedTuple):
@@ -227,6 +234,37 @@ class Stranger(NamedTuple):
     member: Member
 
 
+class Standing(NamedTuple):
+    """What a process that is not a member has of a group; see `founding`.
+
+    Attributes:
+        incarnation: The incarnation of its node.
+        entered: How many times it has become a member.
+        generation: How many times the group had been begun when it was a member last.
+        delivered: How many entries it had delivered then.
+        left: Whether it has left by itself.
+    """
+
+    incarnation: int
+    entered: int
+    generation: int
+    delivered: int
+    left: bool
+
+
+class Poll(NamedTuple):
+    """The sender asks, in a round of this number, who is not a member."""
+
+    round: int
+
+
+class Absent(NamedTuple):
+    """The sender is not a member: the answer to a `Poll`."""
+
+    round: int
+    standing: Standing
+
+
 Frame: TypeAlias = (
     Ask
     | Entries
@@ -240,6 +278,8 @@ Frame: TypeAlias = (
     | Leaving
     | Evicted
     | Stranger
+    | Poll
+    | Absent
 )
 
 

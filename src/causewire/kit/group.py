@@ -104,6 +104,7 @@ class Group:
         machine: Machine,
         snapshot: Snapshot | None,
         tracing: Tracing,
+        taken: asyncio.Event,
     ) -> None:
         self.name = name
         self._node = node
@@ -123,8 +124,10 @@ class Group:
         self._left = False
         self.waiting = 0
         """How many calls of this process wait for room or for stability."""
-        self.taken = asyncio.Event()
+        self.taken = taken
         """Set when the application has taken something."""
+        self.generation = 0
+        """How many times the group was begun, up to this one."""
 
     # -- what an application uses -----------------------------------------------
 
@@ -169,7 +172,8 @@ class Group:
                 item = self._queue.popleft()
                 self.taken.set()
                 if isinstance(item, Sponsor):
-                    await self._send_state(item.welcome)
+                    if self._ended is None:  # nobody joins by way of a process that is out
+                        await self._send_state(item.welcome)
                 elif isinstance(item, GroupMessage) and item.id in self._contexts:
                     with self._tracing.handling(self.name, self._contexts.pop(item.id)):
                         yield item
@@ -244,8 +248,9 @@ class Group:
 
     # -- for the kit --------------------------------------------------------------
 
-    def found(self, address: str) -> None:
+    def found(self, address: str, generation: int) -> None:
         """Begin the group, with this process as its only member."""
+        self.generation = generation
         self._machine.found(address)
         self.pump()
 
@@ -253,6 +258,11 @@ class Group:
     def joined(self) -> bool:
         """Whether the state of the group is here."""
         return self._machine.joined
+
+    @property
+    def delivered(self) -> int:
+        """How many entries of the log were delivered, those before the cut included."""
+        return sum(self._machine.delivered.values())
 
     @property
     def backlog(self) -> int:
@@ -275,8 +285,10 @@ class Group:
             else:
                 self._post((frame.member.name,), Refused(frame.member, False))
         else:
+            joined = machine.joined
             machine.received(frame)
             if isinstance(frame, Welcome) and machine.joined:
+                self.generation = self.generation if joined else frame.generation
                 self._meet(frame)
         self.pump()
 
@@ -362,7 +374,8 @@ class Group:
         for member, (address, author, number) in welcome.view.items():
             seen = None if address else self._node.address_of(member.name)
             view[member] = (address if seen is None else _written(seen)), author, number
-        self._post((welcome.member.name,), welcome._replace(view=view, state=state))
+        welcome = welcome._replace(view=view, state=state, generation=self.generation)
+        self._post((welcome.member.name,), welcome)
 
     # -- frames that leave ------------------------------------------------------------
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Collection
 from contextlib import suppress
+from itertools import count
 
 from ..core.endpoint import LocalProtocolError
-from ..node import Node, PeerGone
+from ..node import Closed, Node, PeerGone
 from .codecs import Codec
-from .entries import Ask, Frame, Member, Refused, Welcome
+from .entries import Absent, Ask, Frame, Member, Poll, Refused, Standing, Welcome
 from .errors import JoinFailed, KitError
+from .founding import Founding
 from .frames import MARK, Kind, Reader, put_text
 from .group import Group, Restore, Snapshot, stranger
 from .machine import Machine
+from .presence import Entered
 from .seeds import Seeds, read_seeds
 from .tasks import Tasks
 from .tracing import Tracing
@@ -38,19 +42,55 @@ class _Place:
         """A seed has sent its state, or that it is not a member."""
         self.welcome: Welcome | None = None
         """The state of the group, when it has arrived."""
+        self.reserved = False
+        """This process is about to begin the group, without asking anybody."""
+        self.founding: Founding | None = None
+        """The questions whether nobody is a member, while this process asks them."""
+        self.polled = asyncio.Event()
+        """All have answered to them."""
+        self._entered = 0
+        self._last: Group | None = None
+
+    @property
+    def present(self) -> bool:
+        """Whether this process is a member."""
+        return self.group is not None and self.group.joined and self.group.over is None
+
+    def enter(self, group: Group) -> None:
+        """Note that this process has become a member."""
+        self.reserved = False
+        self._entered += 1
+        self._last = group
+
+    def standing(self, incarnation: int) -> Standing:
+        """Return what this process, which is not a member, has of the group."""
+        last = self._last
+        if last is None:
+            return Standing(incarnation, 0, 0, 0, False)
+        left = last.over == "left"
+        return Standing(incarnation, self._entered, last.generation, last.delivered, left)
 
 
 class Groups:
     """All groups of a process."""
 
     def __init__(
-        self, node: Node, codec: Codec, tasks: Tasks, tracing: Tracing, advertise: str
+        self,
+        node: Node,
+        codec: Codec,
+        tasks: Tasks,
+        tracing: Tracing,
+        advertise: str,
+        taken: asyncio.Event,
     ) -> None:
         self._node = node
         self._codec = codec
         self._tasks = tasks
         self._tracing = tracing
         self._advertise = advertise
+        self._taken = taken
+        self._over: str | None = None
+        self._rounds = count(1)
         self._places: dict[str, _Place] = {}
         self._gone: dict[str, int] = {}
         """The last incarnation of each process that is known to be gone."""
@@ -62,6 +102,10 @@ class Groups:
         """The groups that this process is in, or was in last."""
         return [place.group for place in self._places.values() if place.group is not None]
 
+    def reserve(self, name: str) -> None:
+        """Have this process not say that it is no member: it begins the group right now."""
+        self._places.setdefault(name, _Place()).reserved = True
+
     # -- joining ------------------------------------------------------------------
 
     async def join(
@@ -70,7 +114,7 @@ class Groups:
         seeds: Seeds,
         snapshot: Snapshot | None,
         restore: Restore | None,
-        timeout: float,
+        timeout: float | None,
         retry: float,
     ) -> Group:
         """Join a group, or begin it; see `Kit.join`.
@@ -84,15 +128,12 @@ class Groups:
             raise KitError(f"{self._node.name} is in {name} already")
         seeds = list(seeds)
         if not [seed for seed in seeds if seed != self._node.name]:
-            group = self._begin(name, place, snapshot)
-            group.found(self._advertise)
-            return group
+            generation = place.standing(0).generation
+            return self._found(name, place, snapshot, generation + 1)
         try:
             async with asyncio.timeout(timeout):
                 welcome = await self._ask_around(name, place, seeds, snapshot, retry)
         except TimeoutError:
-            if place.group is not None:
-                place.group.end("not let in")
             raise JoinFailed(f"nobody lets {self._node.name} into {name}") from None
         finally:
             place.welcome = None
@@ -103,6 +144,75 @@ class Groups:
                 await restored
         return place.group
 
+    async def enter(
+        self,
+        name: str,
+        seeds: Seeds,
+        known: Collection[str],
+        snapshot: Snapshot | None,
+        restore: Restore | None,
+        retry: float,
+    ) -> Entered:
+        """Join a group, or begin it when nobody is a member and it falls to this process.
+
+        Args:
+            name: The name of the group.
+            seeds: See `Kit.stay`.
+            known: Others that may be members.
+            snapshot: Returns the state of the application.
+            restore: Takes it.
+            retry: After how many seconds to ask another seed.
+
+        Raises:
+            KitError: This process is in the group already.
+        """
+        place = self._places.setdefault(name, _Place())
+        asked = [*seeds, *known]
+        if not [seed for seed in asked if seed != self._node.name]:
+            return Entered(await self.join(name, (), snapshot, restore, None, retry), True)
+        joining = asyncio.create_task(self.join(name, asked, snapshot, restore, None, retry))
+        polling = asyncio.create_task(self._poll(name, place, list(seeds), set(known), retry))
+        try:
+            await asyncio.wait({joining, polling}, return_when=asyncio.FIRST_COMPLETED)
+            if joining.done() or place.present:
+                return Entered(await joining, False)
+            joining.cancel()
+            return Entered(self._found(name, place, snapshot, polling.result()), True)
+        finally:
+            joining.cancel()
+            polling.cancel()
+            await asyncio.gather(joining, polling, return_exceptions=True)
+
+    async def _poll(
+        self, name: str, place: _Place, seeds: Seeds, known: set[str], retry: float
+    ) -> int:
+        """Return the generation to begin, as soon as that falls to this process."""
+        me = self._node.name
+        founding = place.founding = Founding(me)
+        while True:
+            listed = frozenset([seed.name for seed in read_seeds(seeds)])
+            others = (listed | known) - {me}
+            if (me in listed or not seeds) and others.issubset(self._node.peers_up()):
+                place.polled.clear()
+                number = next(self._rounds)
+                founding.ask(number, others)
+                for other in others:
+                    self._tasks.spawn(self._send(other, _frame(name, Poll(number))))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(retry):
+                        await place.polled.wait()
+                mine = place.standing(self._node.incarnation)
+                if generation := founding.begins(mine, listed):
+                    return generation
+            await asyncio.sleep(min(0.1, retry))
+
+    def _found(self, name: str, place: _Place, snapshot: Snapshot | None, generation: int) -> Group:
+        """Begin the group, with this process as its only member."""
+        group = self._begin(name, place, snapshot)
+        group.found(self._advertise, generation)
+        place.enter(group)
+        return group
+
     def _begin(self, name: str, place: _Place, snapshot: Snapshot | None) -> Group:
         """Begin another membership."""
         if place.group is not None and place.group.over == "left":
@@ -112,7 +222,9 @@ class Groups:
         machine = Machine(me)
         for other, incarnation in self._gone.items():
             machine.gone(other, incarnation)
-        group = place.group = Group(name, self._node, self._codec, machine, snapshot, self._tracing)
+        group = place.group = Group(
+            name, self._node, self._codec, machine, snapshot, self._tracing, self._taken
+        )
         self._tasks.spawn(group.work())
         self._tasks.spawn(self._report(group))
         return group
@@ -128,20 +240,25 @@ class Groups:
         """Ask one seed after the other until one has sent its state."""
         group = self._begin(name, place, snapshot)
         place.welcome = None
-        while True:
-            for seed in read_seeds(seeds):
-                if group.over is not None:
-                    group = self._begin(name, place, snapshot)
-                if seed.name == self._node.name:
-                    continue
-                place.answered.clear()
-                if await self._ask(name, group.me, place.left, seed.name, seed.place):
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(retry):
-                            await place.answered.wait()
-                    if place.welcome is not None:
-                        return place.welcome
-            await asyncio.sleep(min(0.1, retry))
+        try:
+            while self._over is None:
+                for seed in read_seeds(seeds):
+                    if group.over is not None:
+                        group = self._begin(name, place, snapshot)
+                    if seed.name == self._node.name:
+                        continue
+                    place.answered.clear()
+                    if await self._ask(name, group.me, place.left, seed.name, seed.place):
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(retry):
+                                await place.answered.wait()
+                        if place.welcome is not None:
+                            return place.welcome
+                await asyncio.sleep(min(0.1, retry))
+            raise Closed(self._over)
+        except BaseException:
+            group.end("not let in")
+            raise
 
     async def _ask(
         self, group: str, member: Member, left: int, name: str, where: str | None
@@ -166,6 +283,9 @@ class Groups:
         name = reader.text()
         frame = get_frame(reader)
         place = self._places.get(name)
+        if isinstance(frame, Poll | Absent):
+            self._polled(name, place, source, frame)
+            return
         group = None if place is None else place.group
         if place is None or group is None or group.over is not None:
             term = 0 if place is None else place.term
@@ -180,7 +300,20 @@ class Groups:
         group.received(frame)
         if isinstance(frame, Welcome) and frame.member == group.me and group.joined:
             place.welcome = place.welcome or frame
+            place.enter(group)
             place.answered.set()
+
+    def _polled(self, name: str, place: _Place | None, source: str, frame: Poll | Absent) -> None:
+        """Act on a question whether this process is a member, or on an answer."""
+        if isinstance(frame, Poll):
+            place = place or _Place()
+            if not place.present and not place.reserved:
+                absent = Absent(frame.round, place.standing(self._node.incarnation))
+                self._tasks.spawn(self._send(source, _frame(name, absent)))
+        elif place is not None and place.founding is not None:
+            place.founding.answered(source, frame)
+            if place.founding.complete:
+                place.polled.set()
 
     def _was_refused(self, place: _Place, group: Group, frame: Refused) -> None:
         if frame.member == group.me and not group.joined:
@@ -225,6 +358,7 @@ class Groups:
 
     def end(self, reason: str) -> None:
         """End all memberships."""
+        self._over = reason
         for group in self.all:
             group.end(reason)
 

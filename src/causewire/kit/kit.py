@@ -31,6 +31,7 @@ from .errors import KitError
 from .frames import MARK, Headers, Kind, MalformedError, Reader
 from .group import Group, Restore, Snapshot
 from .groups import Groups
+from .presence import Entered, Presence
 from .requests import Handler, Requests
 from .seeds import Seeds
 from .tasks import Tasks
@@ -86,12 +87,12 @@ class Kit:
         self._codec = codec_of(codec)
         self._tasks = Tasks()
         spans = tracing_of(tracing)
+        self._taken = asyncio.Event()
         self._requests = Requests(node, self._codec, self._tasks, spans, handlers, waiting)
-        self._groups = Groups(node, self._codec, self._tasks, spans, advertise)
+        self._groups = Groups(node, self._codec, self._tasks, spans, advertise, self._taken)
         self._queue = queue
         self._messages: deque[Message] = deque()
         self._arrived = asyncio.Event()
-        self._taken = asyncio.Event()
         self._over: Exception | None = None
 
     async def __aenter__(self) -> Self:
@@ -210,9 +211,57 @@ class Kit:
         """
         if self._over is not None:
             raise self._over
-        made = await self._groups.join(group, seeds, snapshot, restore, timeout, retry)
-        made.taken = self._taken
-        return made
+        return await self._groups.join(group, seeds, snapshot, restore, timeout, retry)
+
+    def stay(
+        self,
+        group: str,
+        seeds: Seeds = (),
+        *,
+        snapshot: Snapshot | None = None,
+        restore: Restore | None = None,
+        begin: bool = False,
+        retry: float = 2.0,
+    ) -> Presence:
+        """Return a place in a group that is taken when iterated over, and again when it is lost.
+
+            room = kit.stay("room", ["ann", "bob", "cy"], snapshot=..., restore=...)
+            async for item in room:
+                ...
+
+        When nobody is a member, the process that knows most begins the group, as soon as all
+        that may be members have said that they are not; `causewire.kit.founding` says how.
+
+        Args:
+            group: The name of the group.
+            seeds: Processes that may be members, as for `join`. Those who may begin the group
+                have their own names in it, and need the same list. A process that is not in
+                its own list only joins. Without seeds, the group begins here.
+            snapshot: Returns the state of the application, for others that join.
+            restore: Takes that state, each time that this process has joined.
+            begin: Begin the group, the first time, without asking anybody. At most one process
+                may do so, and only if the group has never existed. Call this method directly
+                after the kit was started.
+            retry: After how many seconds to ask another seed.
+
+        Returns:
+            The place; iterate over it.
+        """
+        seeds = list(seeds)
+        if begin:
+            self._groups.reserve(group)
+
+        async def enter(known: tuple[str, ...]) -> Entered:
+            nonlocal begin
+            if self._over is not None:
+                raise self._over
+            if begin:
+                begin = False
+                made = await self._groups.join(group, (), snapshot, restore, None, retry)
+                return Entered(made, True)
+            return await self._groups.enter(group, seeds, known, snapshot, restore, retry)
+
+        return Presence(group, enter)
 
     # -- other messages -------------------------------------------------------
 

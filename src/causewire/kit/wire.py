@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .entries import (
+    Absent,
     Add,
     Alert,
     Ask,
@@ -21,10 +22,12 @@ from .entries import (
     Leaving,
     Member,
     Op,
+    Poll,
     Post,
     Refused,
     Remove,
     Report,
+    Standing,
     Stranger,
     Welcome,
 )
@@ -118,6 +121,7 @@ def _put_welcome(frame: Welcome) -> bytes:
             _put_cut(frame.cut) + _put_cut(frame.heads),
             put_number(len(view)) + b"".join(view),
             _put_members(frame.past) + _put_entries(frame.log),
+            put_number(frame.generation),
             b"\0" if frame.state is None else b"\1" + frame.state,
         ]
     )
@@ -129,9 +133,9 @@ def _welcome(reader: Reader) -> Welcome:
     for _ in range(reader.number()):
         known = _member(reader)
         view[known] = reader.text(), _member(reader), reader.number()
-    past, log = _members(reader), _entries(reader)
+    past, log, generation = _members(reader), _entries(reader), reader.number()
     state = reader.rest() if reader.number() else None
-    return Welcome(sponsor, member, cut, heads, view, past, log, state)
+    return Welcome(sponsor, member, cut, heads, view, past, log, state, generation)
 
 
 def _put_ends(frame: Alert | Collect) -> bytes:
@@ -143,6 +147,11 @@ def _put_ends(frame: Alert | Collect) -> bytes:
 
 def _ends(reader: Reader) -> tuple[Member, Member, tuple[Member, int]]:
     return _member(reader), _member(reader), (_member(reader), reader.number())
+
+
+def _standing(reader: Reader) -> Standing:
+    incarnation, entered, generation, delivered, left = [reader.number() for _ in range(5)]
+    return Standing(incarnation, entered, generation, delivered, bool(left))
 
 
 _Put = Callable[[Any], bytes]
@@ -205,6 +214,12 @@ _FRAMES: list[tuple[type[Any], _Put, _Get]] = [
         lambda r: Evicted(_member(r), _cut(r)),
     ),
     (Stranger, lambda f: _put_member(f.member), lambda r: Stranger(_member(r))),
+    (Poll, lambda f: put_number(f.round), lambda r: Poll(r.number())),
+    (
+        Absent,
+        lambda f: put_number(f.round) + b"".join(map(put_number, f.standing)),
+        lambda r: Absent(r.number(), _standing(r)),
+    ),
 ]
 
 _PUT = {kind: (bytes((k,)), put) for k, (kind, put, _) in enumerate(_FRAMES)}
