@@ -43,7 +43,7 @@ def test_lines_in_messages_out(tmp_path: Path) -> None:
     )
     assert alice.returncode == 2  # two bad lines; the others were sent
     assert out == ""
-    assert "the address of 'zoe' is not known" in err
+    assert "no address is known for zoe" in err
     assert "NAME[,NAME...]: TEXT" in err
     out, err = bob.communicate()
     assert bob.returncode == 0

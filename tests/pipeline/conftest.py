@@ -58,22 +58,25 @@ def only_here(what: str, factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The shared session: two cores, few shuffle partitions.
+    """The shared session: two cores, few shuffle partitions, queries that are not compiled.
 
     It ends with the last test of this directory, so that other test processes are still busy
-    while Java writes its archive.
+    while Java writes its archive. The first run of a checkout writes none: it may be the only one.
     """
     from pyspark import SparkContext
 
     only_here("a session", tmp_path_factory)
 
     kept = archive()
-    part = None if kept.exists() else kept.with_suffix(f".{os.getpid()}")
+    part = None
     options = java_options()
-    if part is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
+    if not kept.exists() and kept.parent.exists():
+        part = kept.with_suffix(f".{os.getpid()}")
         options += f" -Xlog:disable -XX:ArchiveClassesAtExit={part}"
+    kept.parent.mkdir(parents=True, exist_ok=True)
     config = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.extraJavaOptions": options,

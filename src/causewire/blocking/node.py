@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Any, Self
 
-from ..core.endpoint import LocalProtocolError, destinations
+from ..core.endpoint import destinations
 from ..node.addresses import Place, bind, is_hostname, lookup_now
 from ..node.base import GOODBYE, BaseNode, Message
 from ..node.receipt import Closed, Full, MessageExpired, NodeError
@@ -155,7 +155,7 @@ class Node(Driver):
 
         Raises:
             Closed: The node is not running.
-            LocalProtocolError: A destination is not known.
+            UnknownPeer: No address is known for a destination.
             MessageExpired: There was no room within the time to live.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
@@ -245,7 +245,7 @@ class Node(Driver):
         Raises:
             Full: There is no room.
             Closed: The node is not running.
-            LocalProtocolError: A destination is not known.
+            UnknownPeer: No address is known for a destination.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
             ValueError: The payload is too long.
@@ -411,7 +411,7 @@ class Node(Driver):
 
         Raises:
             Closed: The node is not running.
-            LocalProtocolError: The peer is not known.
+            UnknownPeer: There is no such peer.
         """
         with self._lock:
             self._check_running()
@@ -484,7 +484,7 @@ class Node(Driver):
         if place is None:
             place = self._places.get(name)
         if place is None:
-            raise LocalProtocolError(f"the address of {name!r} is not known")
+            raise UnknownPeer([name])
         self.add_peer(name, place)
 
     def _resolve_lost(self) -> None:

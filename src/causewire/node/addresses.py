@@ -27,7 +27,7 @@ def split(place: Place) -> Address:
     if isinstance(place, tuple):
         host, port = place[0], place[1]
     else:
-        host, _, digits = place.rpartition(":")
+        host, _, digits = place.rpartition(":") if isinstance(place, str) else ("", "", "")
         if not host or not digits.isdigit():
             raise ValueError(f"an address is written as host:port, not {place!r}")
         host, port = host.strip("[]"), int(digits)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from ..core.endpoint import Delivery
 from ..protocols import Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
-from .addresses import Place, mismatch
+from .addresses import Place, mismatch, split
 from .gate import Gate, StorePlace
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
@@ -101,7 +101,7 @@ class BaseNode(Generic[R]):
         LocalProtocolError: The protocol or one of its options is not known, or the protocol
             cannot be stored.
         StoreError: The store is in use, is not a store of this node, or is damaged.
-        ValueError: The name or the key is unsuitable.
+        ValueError: The name, the key or an address is unsuitable.
     """
 
     _receipt: ClassVar[type[Any]] = BaseReceipt
@@ -132,8 +132,14 @@ class BaseNode(Generic[R]):
         reports_handled: bool = False,
         store: StorePlace | None = None,
     ) -> None:
+        if not isinstance(peers or {}, Mapping):
+            raise ValueError(
+                f"peers is a mapping from names to addresses, not a {type(peers).__name__}"
+            )
         self._listen = listen
         self._places = dict(peers or {})
+        for place in (listen, *self._places.values()):
+            split(place)
         self._resolver = resolver
         self._insecure = insecure or key is not None
         self._drain = drain

@@ -182,7 +182,7 @@ class Node(Storing, Resolving):
 
         Raises:
             Closed: The node is not running.
-            LocalProtocolError: A destination is not known.
+            UnknownPeer: No address is known for a destination.
             MessageExpired: There was no room within the time to live.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
@@ -252,7 +252,7 @@ class Node(Storing, Resolving):
         Raises:
             Full: There is no room.
             Closed: The node is not running.
-            LocalProtocolError: A destination is not known.
+            UnknownPeer: No address is known for a destination.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
             ValueError: The payload is too long.
@@ -376,7 +376,7 @@ class Node(Storing, Resolving):
 
         Raises:
             Closed: The node is not running.
-            LocalProtocolError: The peer is not known.
+            UnknownPeer: There is no such peer.
         """
         bridge = self._running()
         self._transport.forget(name, bridge.loop.time())

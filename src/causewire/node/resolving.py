@@ -7,8 +7,7 @@ import inspect
 import logging
 from abc import abstractmethod
 
-from ..core.endpoint import LocalProtocolError
-from ..transport import Address
+from ..transport import Address, UnknownPeer
 from .addresses import Place, lookup
 from .base import BaseNode
 from .receipt import Receipt
@@ -41,7 +40,7 @@ class Resolving(BaseNode[Receipt]):
         if place is None:
             place = self._places.get(name)
         if place is None:
-            raise LocalProtocolError(f"the address of {name!r} is not known")
+            raise UnknownPeer([name])
         await self.add_peer(name, place)
 
     async def _resolve_lost(self) -> None:

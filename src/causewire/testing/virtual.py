@@ -1,7 +1,8 @@
 """An asyncio event loop in virtual time, with a network in memory.
 
 Nodes run on it unchanged: `loop.time()` jumps to the next event, and a datagram takes the
-time that the network says. So a test of minutes takes milliseconds, and repeats exactly.
+time that the network says. So a test of minutes takes milliseconds, and repeats exactly (if
+incarnations are given: a node makes its own from the clock on the wall).
 
     async def main(loop: VirtualLoop) -> None:
         async with Node("a", sock=loop.network.socket(1)) as a: ...
@@ -69,6 +70,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> None:
         """Call `callback` when a datagram arrives at a virtual socket."""
         fd.callback = callback
+
+    async def create_server(self, *_: Any, **__: Any) -> Any:
+        """Raise an error: only the sockets of nodes are virtual."""
+        raise NotImplementedError("there is no TCP in virtual time, only the sockets of nodes")
+
+    async def create_connection(self, *_: Any, **__: Any) -> Any:
+        """Raise an error: only the sockets of nodes are virtual."""
+        raise NotImplementedError("there is no TCP in virtual time, only the sockets of nodes")
 
     def remove_reader(self, fd: Any) -> bool:
         """Stop calling back for a virtual socket."""

@@ -17,7 +17,10 @@ class UnknownPeer(LocalProtocolError):  # noqa: N818 - it names a state, like as
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"unknown peer: {', '.join(names)}")
+        super().__init__(
+            f"no address is known for {', '.join(names)}: name it in peers=, "
+            f"call add_peer(), or give the node a resolver="
+        )
         self.names = tuple(names)
 
 
@@ -32,7 +35,7 @@ class PeerGone(CausewireError):  # noqa: N818
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"gone: {', '.join(names)}")
+        super().__init__(f"{', '.join(names)}: left, or given up")
         self.names = tuple(names)
 
 

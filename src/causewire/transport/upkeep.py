@@ -177,7 +177,7 @@ class Upkeep:
                     self.forget(peer.name, now)
                 return
             if not session.silent and now >= self._silent_at(session, owes):
-                self._silent(session, now - owes)
+                self._silent(session, now - min(owes, session.heard_at))
         if now >= max(session.heard_at, session.pinged_at) + self._keepalive(peer):
             session.pinged_at = now
             if not recovery.sent:

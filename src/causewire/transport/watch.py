@@ -135,7 +135,10 @@ def _silence(session: Session, now: float) -> str:
         return f"{session.name} was refused: {session.trouble}"
     if not session.established:
         tried = "" if owes is None else f", tried for {now - owes:.1f} s"
-        return f"{session.name} has not been reached yet{tried}"
+        return (
+            f"{session.name} has not been reached yet{tried} "
+            f"(a wrong address, nobody there, or another key)"
+        )
     if owes is None or now - owes < 1:
         return f"{session.name} answers"
     return f"nothing has come from {session.name} for {now - owes:.1f} s"
