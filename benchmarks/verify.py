@@ -1,6 +1,6 @@
 """How fast states are searched, what the reductions save, and what a state costs.
 
-    python benchmarks/verify.py [--repetitions R] [--only speed|reductions|memory]
+    python benchmarks/verify.py [--repetitions R] [--only speed|reductions|memory|share]
 
     speed       thousand states a second and core, in plain Python and compiled, with
                 tables that are filled already; the time to fill them is given as well
@@ -12,6 +12,11 @@
                 not used by default, counts the unreduced search without marks that it
                 needs first; `symmetry` is about the number of programs.
     memory      bytes for each state, plain and compiled, tables not counted
+    share       how much of a whole search, from empty tables, is spent in `causewire.core`,
+                according to cProfile, and how many times as fast the search would be if
+                that took no time: the most that a compiled core could gain. The compiled
+                build (hatch_build.py) has a compiled transport only, and a search does not
+                import the transport, so that it gains nothing from that build
 
 One core; the best of several repetitions counts, of CPU time, not of the clock on the
 wall: the machine may be shared. Compilation is not counted.
@@ -20,6 +25,8 @@ wall: the machine may be shared. Compilation is not counted.
 from __future__ import annotations
 
 import argparse
+import cProfile
+import pstats
 import sys
 import time
 from collections.abc import Callable
@@ -143,12 +150,37 @@ def memory() -> None:
         )
 
 
+def share() -> None:
+    print(f"{'':6} {'calls':>8} {'core':>7} {'verify':>7} {'others':>7} {'at most':>8}")
+    for protocol, text in REDUCED.items():
+        explore_compiled(*staged(protocol, parse(text), Switches()))  # compiles what is not yet
+        machine, library = staged(protocol, parse(text), Switches())
+        profile = cProfile.Profile(time.process_time)
+        profile.runcall(explore_compiled, machine, library)
+        spent = dict.fromkeys(("core", "verify", "others"), 0.0)
+        for place, row in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+            file = str(place[0]).replace("\\", "/")
+            found = [name for name in spent if f"causewire/{name}/" in file]
+            spent[found[0] if found else "others"] += row[2]
+        parts = {name: time / sum(spent.values()) for name, time in spent.items()}
+        calls = sum(actor.calls for actor in machine.actors)
+        columns = "".join(f" {part:7.0%}" for part in parts.values())
+        print(f"{protocol:6} {calls:8,}{columns} {1 / (1 - parts['core']):7.2f}x")
+    loaded = "causewire.transport" in sys.modules
+    print(f"the transport was {'' if loaded else 'not '}imported")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--only", choices=("speed", "reductions", "memory"))
+    parser.add_argument("--only", choices=("speed", "reductions", "memory", "share"))
     args = parser.parse_args()
-    parts = {"speed": lambda: speed(args.repetitions), "reductions": reductions, "memory": memory}
+    parts = {
+        "speed": lambda: speed(args.repetitions),
+        "reductions": reductions,
+        "memory": memory,
+        "share": share,
+    }
     for name, part in parts.items():
         if args.only in (None, name):
             print(f"{name}")
