@@ -135,3 +135,30 @@ def test_a_full_disk_loses_nothing(path: Path) -> None:
 def test_a_directory_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="cannot be opened"):
         SqliteStore(tmp_path / "nowhere" / "a.db").open("a", "csps")
+
+
+def test_a_snapshot_does_not_write_again_what_it_replaces(tmp_path: Path) -> None:
+    """Some builds of SQLite overwrite by default what is deleted, which doubles every write."""
+    path = tmp_path / "a.db"
+    store = SqliteStore(path)
+    store.open("a", "csps")
+    wal = Path(f"{path}-wal")
+    store.write(bytes(1 << 20))
+    before = wal.stat().st_size
+    store.replace(b"snapshot")
+    assert before > 1 << 20
+    assert wal.stat().st_size - before < 1 << 18
+    store.close()
+
+
+def test_pages_are_copied_to_the_database_less_often_than_a_snapshot_replaces_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path)
+    store.open("a", "csps")
+    for _ in range(2):
+        store.write(bytes(8 << 20))
+        store.replace(b"snapshot")
+    assert path.stat().st_size < 1 << 20
+    store.close()
