@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import ast
 import asyncio
-import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,8 +30,9 @@ from typing import Any
 
 from causewire.testing.cluster import Cluster
 
+from ..faults import ENDING, FAULTS, mend, strike
+
 HERE = Path(__file__).parent
-FAULTS = ("frozen", "killed", "restarted", "left", "partitioned", "deaf")
 GONE = ("killed", "left")
 """Faults after which the victim does not come back."""
 PATIENCE = 30.0
@@ -157,29 +157,15 @@ async def play(
 
 
 async def _strike(cluster: Cluster, victim: str, fault: str, length: float) -> None:
-    process = cluster.processes[victim]
-    if fault in ("killed", "restarted"):
-        process.kill()
-        await process.wait()
-    elif fault == "left":
+    if fault == "left":
         cluster.tell(victim, "enough")
         await cluster.ask(victim, "leave")
-        cluster.tell(victim, "stop")
-    elif fault == "frozen":
-        process.send_signal(signal.SIGSTOP)
-    elif fault == "partitioned":
-        cluster.proxy.partition([victim])
-    else:
-        cluster.tell(victim, "deaf")
-    if fault == "restarted":
-        await asyncio.sleep(1.0)
-        await cluster.start(victim, again=True)
-        cluster.tell(victim, "go")
-    await asyncio.sleep(length)
-    if fault in ("frozen", "partitioned", "deaf"):
-        process.send_signal(signal.SIGCONT)
-        cluster.proxy.partition(())
-        cluster.tell(victim, "hear")
+    await strike(cluster, victim, fault)
+    if fault in ENDING:
+        await asyncio.sleep(length)
+    await mend(cluster, victim, fault, again=True)
+    if fault not in ENDING:
+        await asyncio.sleep(length)
 
 
 # -- lines of code -----------------------------------------------------------------

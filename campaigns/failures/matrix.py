@@ -35,7 +35,6 @@ import asyncio
 import datetime
 import json
 import shlex
-import signal
 import statistics
 import sys
 import time
@@ -48,16 +47,14 @@ from typing import Any
 from causewire.testing.cluster import Cluster
 
 from .. import record
+from ..faults import ENDING, FAULTS, mend, strike
 from .worker import BUCKET
 
 WORKER = Path(__file__).with_name("worker.py")
 SHAPES = {"hub": 21, "group": 5, "pipeline": 5, "uniform": 10}
 """Each shape of system, with its number of processes."""
-FAULTS = ("frozen", "killed", "restarted", "left", "partitioned", "deaf")
 PROTOCOLS = ("csps", "sps", "adaptive")
 STATE = record.ROOT / "out" / "failure-matrix.jsonl"
-ENDING = ("frozen", "partitioned", "deaf")
-"""Faults that end after a while, so that what follows is of interest."""
 TAIL = 5.0
 """Seconds that are watched after the last moment at which anything should happen."""
 FORGETFUL = ("csps", "sps", "adaptive")
@@ -163,30 +160,12 @@ def _watched(cell: Cell, give_up: float, frozen: float) -> float:
 
 
 async def _strike(cluster: Cluster, cell: Cell, victim: str, frozen: float) -> None:
-    process, fault = cluster.processes[victim], cell.fault
-    if fault in ("killed", "restarted"):
-        process.kill()
-        await process.wait()
-    elif fault == "left":
-        cluster.tell(victim, "stop")
-        return
-    elif fault == "frozen":
-        process.send_signal(signal.SIGSTOP)
-    elif fault == "partitioned":
-        cluster.proxy.partition([victim])
-    else:
-        cluster.tell(victim, "deaf")
-    if cell.shape == "hub":
+    await strike(cluster, victim, cell.fault)
+    if cell.shape == "hub" and cell.fault != "left":
         cluster.tell(cluster.names[0], f"write {victim}")
-    if fault == "restarted":
-        await asyncio.sleep(1.0)
-        await cluster.start(victim)
-        cluster.tell(victim, "go")
-    elif fault != "killed":
+    if cell.fault in ENDING:
         await asyncio.sleep(frozen)
-        process.send_signal(signal.SIGCONT)
-        cluster.proxy.partition(())
-        cluster.tell(victim, "hear")
+    await mend(cluster, victim, cell.fault)
 
 
 def _rates(

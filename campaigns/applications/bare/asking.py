@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from itertools import count
 from typing import Any
 
@@ -16,7 +17,7 @@ class Lost(CausewireError):  # noqa: N818
     """The other process is gone, and will not answer."""
 
 
-class Asking:
+class Asking(ABC):
     """A process that asks others, and answers to them, one request at a time."""
 
     def __init__(self, node: Node, name: str, others: list[str], first: bool) -> None:
@@ -27,8 +28,8 @@ class Asking:
         self.requests: asyncio.Queue[tuple[str, int, Any]] = asyncio.Queue()
         self.tasks: set[asyncio.Task[None]] = set()
 
-    async def answer(self, source: str, payload: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    async def answer(self, source: str, payload: Any) -> Any: ...
 
     async def request(self, peer: str, payload: Any) -> Any:
         number = next(self.numbers)
@@ -79,4 +80,5 @@ class Asking:
         task.add_done_callback(self.tasks.discard)
 
     async def leave(self) -> None:
-        pass
+        for task in self.tasks:
+            task.cancel()

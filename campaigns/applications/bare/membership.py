@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from typing import Any
 
@@ -25,7 +26,7 @@ class NotReady(CausewireError):  # noqa: N818
     """This process has no state yet."""
 
 
-class Members:
+class Members(ABC):
     """A replica of something whose members come and go."""
 
     def __init__(self, node: Node, name: str, others: list[str], first: bool) -> None:
@@ -37,14 +38,14 @@ class Members:
         self.told: dict[str, set[str]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
 
-    def apply(self, source: str, operation: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def apply(self, source: str, operation: Any) -> None: ...
 
-    def snapshot(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def snapshot(self) -> Any: ...
 
-    def restore(self, state: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def restore(self, state: Any) -> None: ...
 
     async def send(self, operation: Any) -> None:
         if not self.ready:
