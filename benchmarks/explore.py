@@ -15,8 +15,11 @@ else runs on it; processor times do so least.
 
 With a checkout of ShiViz (git clone https://github.com/DistributedClocks/shiviz out/shiviz) the
 same events are given to it as a log, in the same browser, up to a million; its time runs from
-handing over the text to the first picture, for as long as `--patience` allows. With ShiViz, this
-takes five to seven minutes.
+handing over the text to the first picture, for as long as `--patience` allows.
+
+Each size has a browser of its own, and what goes wrong with one is written in its row: the others
+are measured all the same. This takes about five minutes, and with ShiViz as long as `--patience` in
+addition. `--events 1000 --seconds 1` shows in half a minute that everything is there.
 """
 
 from __future__ import annotations
@@ -111,21 +114,26 @@ def _say(what: str) -> None:
 
 
 def _page_memory() -> int:
-    """Return the memory of the largest process that shows a page, in bytes."""
+    """Return the memory of the largest process that shows a page of ours, in bytes."""
     largest = 0
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                if b"--renderer-client-id" in (entry / "cmdline").read_bytes():
-                    found = re.search(r"RssAnon:\s+(\d+) kB", (entry / "status").read_text())
-                    largest = max(largest, 1024 * int(found[1]) if found else 0)
-            except OSError:
-                continue
+    for pid in _started():
+        try:
+            entry = Path("/proc", str(pid))
+            if b"--renderer-client-id" in (entry / "cmdline").read_bytes():
+                found = re.search(r"RssAnon:\s+(\d+) kB", (entry / "status").read_text())
+                largest = max(largest, 1024 * int(found[1]) if found else 0)
+        except OSError:
+            continue
     return largest
 
 
 def _browser_time() -> float:
     """Return the processor time of all processes that this one has started, in seconds."""
+    return sum(_started().values())
+
+
+def _started() -> dict[int, float]:
+    """Return the processes that this one has started, with their processor time in seconds."""
     parents: dict[int, int] = {}
     spent: dict[int, float] = {}
     tick = os.sysconf("SC_CLK_TCK")
@@ -137,13 +145,14 @@ def _browser_time() -> float:
                 continue
             parents[int(entry.name)] = int(fields[1])
             spent[int(entry.name)] = (int(fields[11]) + int(fields[12])) / tick
-    total = 0.0
+    found = {}
     for pid in parents:
         above = pid
         while above in parents and above != os.getpid():
             above = parents[above]
-        total += spent[pid] if above == os.getpid() and pid != os.getpid() else 0.0
-    return total
+        if above == os.getpid() and pid != os.getpid():
+            found[pid] = spent[pid]
+    return found
 
 
 def _moved(page: Any, seconds: float) -> dict[str, Any]:
@@ -153,8 +162,10 @@ def _moved(page: Any, seconds: float) -> dict[str, Any]:
     return result
 
 
-def _until(page: Any, expression: str) -> None:
+def _until(page: Any, expression: str, what: str, end: float) -> None:
     while not page.evaluate(f"Boolean({expression})"):
+        if time.perf_counter() > end:
+            raise TimeoutError(f"{what}: not done in time")
         time.sleep(0.005)
 
 
@@ -168,31 +179,41 @@ def measure_empty(browser: Any, seconds: float) -> dict[str, Any]:
     return moved
 
 
-def measure(browser: Any, path: Path, seconds: float) -> dict[str, Any]:
-    """Open one trace, look at all of it and at some of it, and return what was measured."""
+def measure(browser: Any, path: Path, seconds: float, patience: float) -> dict[str, Any]:
+    """Open one trace, look at all of it and at some of it, and return what was measured.
+
+    What goes wrong on the way is the value of "trouble"; what was measured before it stays.
+    """
+    result: dict[str, Any] = {}
     begun = time.perf_counter()
     server = explore(path)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    tab = browser.new_context(viewport={"width": 1440, "height": 900})
-    page = tab.new_page()
-    page.goto(server.url)
-    _until(page, "globalThis.explorer?.firstPicture")
-    first = time.perf_counter() - begun
-    _until(page, "globalThis.explorer.status?.report")
-    checked = time.perf_counter() - begun
-    whole = _moved(page, seconds)
-    page.evaluate(
-        "(() => { const v = explorer.view; v.zoom(Math.max(1, explorer.info.copies / 1000)); })()"
-    )
-    _until(page, "explorer.main.windows.data.exact && !explorer.main.windows._busy")
-    close = _moved(page, seconds)
-    memory = _page_memory(), page.evaluate("performance.memory.usedJSHeapSize")
-    tab.close()
+    try:
+        tab = browser.new_context(viewport={"width": 1440, "height": 900})
+        page = tab.new_page()
+        page.goto(server.url)
+        end = begun + patience
+        _until(page, "globalThis.explorer?.firstPicture", "first picture", end)
+        result["first"] = time.perf_counter() - begun
+        _until(page, "globalThis.explorer.status?.report", "check", end)
+        result["checked"] = time.perf_counter() - begun
+        result["whole"] = _moved(page, seconds)
+        page.evaluate(
+            "(() => { const v = explorer.view; "
+            "v.zoom(Math.max(1, explorer.info.copies / 1000)); })()"
+        )
+        exact = "explorer.main.windows.data.exact && !explorer.main.windows._busy"
+        _until(page, exact, "1,000 messages", time.perf_counter() + patience)
+        result["close"] = _moved(page, seconds)
+        result["memory"] = _page_memory(), page.evaluate("performance.memory.usedJSHeapSize")
+        tab.close()
+    except Exception as error:  # a browser that has died raises what it likes
+        result["trouble"] = str(error).splitlines()[0]
     server.shutdown()
     thread.join()
     server.server_close()
-    return {"first": first, "checked": checked, "whole": whole, "close": close, "memory": memory}
+    return result
 
 
 def measure_shiviz(checkout: Path, log: Path, patience: float) -> str:
@@ -240,6 +261,33 @@ def _memory(process: int, objects: int) -> str:
     return f"{process / 1e6:.0f} MB ({objects / 1e6:.1f} MB)"
 
 
+def _row(events: int, found: dict[str, Any], other: str) -> str:
+    """Return the row of the table for one size, or what went wrong in place of a number."""
+    missing = f"failed: {found.get('trouble', '')}".replace("|", "/")
+    cells = [
+        f"{found['first']:.2f} s" if "first" in found else missing,
+        f"{found['checked']:.2f} s" if "checked" in found else missing,
+        _frames(found["whole"]) if "whole" in found else missing,
+        _frames(found["close"]) if "close" in found else missing,
+        _memory(*found["memory"]) if "memory" in found else missing,
+        other,
+    ]
+    return f"| {events:,} | {' | '.join(cells)} |"
+
+
+def _in_shiviz(args: argparse.Namespace, path: Path, events: int) -> str:
+    """Return how long ShiViz takes for the events of a trace, or why that is not known."""
+    if args.shiviz is None or events > 1_000_000:
+        return "not measured"
+    try:
+        log = path.with_name("events.log")
+        write_shiviz(log, open_trace(path).events())
+        _say(f"{events:,} events: in ShiViz, for at most {args.patience:.0f} s")
+        return measure_shiviz(args.shiviz, log, args.patience)
+    except Exception as error:  # the rows before this one must not be lost
+        return f"failed: {error}".splitlines()[0].replace("|", "/")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--events", type=int, nargs="+", default=list(SIZES), metavar="N")
@@ -247,7 +295,10 @@ def main() -> int:
     parser.add_argument("--shiviz", type=Path, metavar="DIR", help="a checkout of ShiViz")
     parser.add_argument("--log", type=Path, metavar="LOG", help="show only this log, in ShiViz")
     parser.add_argument(
-        "--patience", type=float, default=240.0, help="with ShiViz, in seconds; default: 240"
+        "--patience",
+        type=float,
+        default=600.0,
+        help="the most to wait for a picture, ours or that of ShiViz, in seconds; default: 600",
     )
     args = parser.parse_args()
     chromium = next(filter(None, map(shutil.which, _BROWSERS)), None)
@@ -270,10 +321,12 @@ def main() -> int:
         "| 1,000 messages: frames/s, script, cpu | memory of the page | ShiViz, first picture |\n"
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
+    troubles = 0
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
         _say("an empty canvas, and a trace that makes sure that the check is compiled")
         empty = _frames(measure_empty(browser, args.seconds))
+        browser.close()
         write(Path(folder) / "first", Shape(20, 1_000), 0.0001)
         check(open_trace(Path(folder) / "first"))
         print(f"| an empty canvas | | | {empty} | | | |", flush=True)
@@ -282,20 +335,12 @@ def main() -> int:
             _say(f"{events:,} events: writing the trace")
             write(path, Shape(100 if events > 1_000_000 else 20, events), 0.0001)
             _say(f"{events:,} events: opening it, moving through it")
-            r = measure(browser, path, args.seconds)
-            other = "not measured"
-            if args.shiviz is not None and events <= 1_000_000:
-                log = Path(folder) / "events.log"
-                write_shiviz(log, open_trace(path).events())
-                _say(f"{events:,} events: in ShiViz, for at most {args.patience:.0f} s")
-                other = measure_shiviz(args.shiviz, log, args.patience)
-            print(
-                f"| {events:,} | {r['first']:.2f} s | {r['checked']:.2f} s | {_frames(r['whole'])} "
-                f"| {_frames(r['close'])} | {_memory(*r['memory'])} | {other} |",
-                flush=True,
-            )
-        browser.close()
-    return 0
+            browser = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
+            found = measure(browser, path, args.seconds, args.patience)
+            browser.close()
+            troubles += "trouble" in found
+            print(_row(events, found, _in_shiviz(args, path, events)), flush=True)
+    return 1 if troubles else 0
 
 
 if __name__ == "__main__":

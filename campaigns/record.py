@@ -3,9 +3,13 @@
     python -m campaigns.record                run all, write all pages (an hour or more)
     python -m campaigns.record core check     only these
     python -m campaigns.record --list         show the pages and their commands
+    python -m campaigns.record explore --try '--events 1000 --seconds 1'
+                                              add arguments, print the block, write no page
 
 Each page has one recorded block, which this program replaces. Text around the block is
 written by hand and stays. Run this on an idle machine: the pages are what readers quote.
+The output of each command is also kept in out/record as it comes, so that what was measured before
+a failure is not lost.
 The pages goals, latency and node need the compiled transport: python hatch_build.py out/compiled
 """
 
@@ -23,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "measurements"
+KEPT = ROOT / "out" / "record"
 
 COMMANDS: dict[str, list[str]] = {
     "core": ["benchmarks/core.py --repetitions 12", "benchmarks/core.py --phases"],
@@ -110,21 +115,42 @@ def replaced(page: str, new: str) -> str:
     return text
 
 
-def record(name: str) -> None:
-    """Run the commands of a page and replace its recorded block."""
+def output_of(command: str, kept: Path) -> str:
+    """Return what a command prints, which is also written to a file as it comes.
+
+    Raises:
+        SystemExit: The command failed; the file has what it printed before.
+    """
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with kept.open("w", encoding="utf-8") as file:
+        done = subprocess.run([sys.executable, *shlex.split(command)], cwd=ROOT, stdout=file)
+    text = kept.read_text(encoding="utf-8")
+    if done.returncode not in (0, 1) or not text:  # 1: a goal was missed; the numbers stand
+        status = done.returncode
+        raise SystemExit(f"{command} failed with exit status {status}; {kept} has its output")
+    return text
+
+
+def record(name: str, more: str | None = None) -> None:
+    """Run the commands of a page and replace its recorded block.
+
+    Args:
+        name: The page.
+        more: Arguments to add to each command; the block is then printed, not written.
+    """
     outputs = []
-    for command in COMMANDS[name]:
-        print(f"{name}: python {command}", file=sys.stderr, flush=True)
-        done = subprocess.run(
-            [sys.executable, *shlex.split(command)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        )
-        if done.returncode > 1 or not done.stdout:  # 1: a goal was missed; the numbers stand
-            raise SystemExit(f"{command} failed with exit status {done.returncode}")
-        outputs.append((command, done.stdout))
+    for number, command in enumerate(COMMANDS[name], 1):
+        asked = f"{command} {more}" if more else command
+        print(f"{name}: python {asked}", file=sys.stderr, flush=True)
+        outputs.append((asked, output_of(asked, KEPT / f"{name}-{number}.txt")))
     path = FOLDER / f"{name}.md"
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     new = block(outputs, day, machine(), commit())
-    path.write_text(replaced(path.read_text(encoding="utf-8"), new), encoding="utf-8")
+    text = replaced(path.read_text(encoding="utf-8"), new)
+    if more is not None:
+        print(new)
+    else:
+        path.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -132,6 +158,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run benchmarks and write docs/measurements.")
     parser.add_argument("page", nargs="*", help=f"one of {', '.join(COMMANDS)}; default: all")
     parser.add_argument("--list", action="store_true", help="show the pages and their commands")
+    parser.add_argument(
+        "--try", dest="more", metavar="ARGS", help="add arguments, and print what would be written"
+    )
     asked = parser.parse_args()
     unknown = [name for name in asked.page if name not in COMMANDS]
     if unknown:
@@ -142,7 +171,7 @@ def main() -> None:
             for command in COMMANDS[name]:
                 print(f"    python {command}")
         else:
-            record(name)
+            record(name, asked.more)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,15 @@ def test_a_page_has_one_block_with_date_machine_and_commands(path: Path) -> None
     ]
 
 
+def test_what_was_printed_before_a_failure_is_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "out" / "x.txt"
+    code = "import sys; print('12 us', flush=True); sys.exit({})"
+    assert record.output_of(f'-c "{code.format(1)}"', kept) == "12 us\n"
+    with pytest.raises(SystemExit, match="exit status 3"):
+        record.output_of(f'-c "{code.format(3)}"', kept)
+    assert kept.read_text() == "12 us\n"
+
+
 def test_every_page_of_the_recorder_exists() -> None:
     assert {path.stem for path in PAGES} == set(record.COMMANDS)
     for commands in record.COMMANDS.values():

@@ -76,6 +76,20 @@ def test_the_numbers_behind_a_figure(tmp_path: Path) -> None:
     assert read_csv(out / "runs.csv")[0]["packets"] == '{"ack": 3}'
 
 
+def test_a_table_is_compared_with_other_runs_and_with_a_paper(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace(
+        "factor = 1e-9 }]",
+        'factor = 1e-9, less = { protocol = "csps" }, paper = { mf = "O(n)" } }]',
+    )
+    page = report_sweep(sweep_folder(tmp_path / "sweep", RUNS, text), tmp_path / "out").page
+    table = read_csv(tmp_path / "out" / "times.csv")
+    assert [row["time (s)"] for row in table] == ["1.1", "2.2", "0", "0"]
+    assert [row["time (s) paper"] for row in table] == ["O(n)", "O(n)", "", ""]
+    shown = page.read_text()
+    assert "1.10 ± 0.25 (O(n))" in shown
+    assert "execution_ns less that of protocol = csps, seed by seed" in shown
+
+
 @pytest.mark.slow
 def test_the_files_of_a_report(tmp_path: Path) -> None:
     out = tmp_path / "sweep" / "report"

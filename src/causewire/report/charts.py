@@ -17,7 +17,7 @@ from .names import shown
 from .numbers import Point
 from .plan import FigurePlan, TablePlan
 from .svg import text_width
-from .tables import cell_text, row_name
+from .tables import compared, row_name
 
 __all__ = ["PARTS", "Spec", "bars_spec", "heading", "lines_spec", "parts_spec", "series_name"]
 
@@ -262,7 +262,7 @@ def bars_spec(plan: TablePlan, rows: Sequence[tuple[Any, ...]]) -> Spec:
             {
                 "row": label,
                 "value": row[names + number].mean,
-                "said": cell_text(row[names + number], cell.digits),
+                "said": compared(row[names + number], cell, row[0]),
                 "runs": row[names + number].seeds,
                 "colour": _COLOURS[_look(protocol, protocols, 0) % len(_COLOURS)],
             }
@@ -280,7 +280,9 @@ def _bars(label: str, values: Sequence[Spec], labels: Sequence[str]) -> Spec:
     y: Spec = {"field": "row", "type": "nominal", "sort": list(labels), "title": None}
     y["axis"] = {"ticks": False, "domain": False, "labelPadding": 6}
     x: Spec = {"field": "value", "type": "quantitative", "axis": None}
-    x["scale"] = {"domain": [min(0, *(v["value"] for v in values)), most * 1.45], "nice": False}
+    room = max(0.31, 0.025 * max(len(v["said"]) for v in values) + 0.02)  # of the width, for text
+    x["scale"] = {"domain": [min(0, *(v["value"] for v in values)), most / (1 - room)]}
+    x["scale"]["nice"] = False
     tooltip = [
         {"field": "row", "title": "row"},
         {"field": "said", "title": label},

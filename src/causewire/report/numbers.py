@@ -163,7 +163,15 @@ def table_rows(plan: TablePlan, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
         _only_seeds(group, f"table {plan.name}")
         cells = []
         for cell in plan.column:
-            values = [row[cell.of] * cell.factor for row in group if row[cell.of] is not None]
+            base = {}
+            if cell.less:
+                where = {**plan.where, **dict(zip(plan.rows, key, strict=True)), **cell.less}
+                base = {row["seed"]: row[cell.of] for row in select(rows, plan.grid, where)}
+            values = [
+                (row[cell.of] - (base[row["seed"]] if cell.less else 0)) * cell.factor
+                for row in group
+                if row[cell.of] is not None and (not cell.less or base.get(row["seed"]) is not None)
+            ]
             cells.append(estimate(values) if values else None)
         found.append((*key, *cells))
     return found

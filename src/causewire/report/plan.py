@@ -156,6 +156,10 @@ class Cell(_Plan):
     factor: float = 1.0
     digits: int = 3
     """Significant ones."""
+    less: Mapping[str, Any] = field(default_factory=dict)
+    """Subtract, seed by seed, the value of the runs in which these columns differ."""
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    """What a paper says, by the first name of a row: shown in parentheses after the mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +189,7 @@ class TablePlan(_Plan):
     def columns(self) -> list[str]:
         """The columns of the table of runs that it looks at."""
         names = [*self.rows, *self.where, *(cell.of for cell in self.column)]
+        names += [name for cell in self.column for name in cell.less]
         return list(dict.fromkeys([*names, *(["grid"] if self.grid else [])]))
 
 

@@ -285,8 +285,11 @@ def _table_section(plan: TablePlan, rows: Sequence[tuple[Any, ...]], place: Path
     if not spec["concat"]:
         return section(plan.title, numbers, paragraph(plan.caption, "small"))
     write_pictures(spec, place, plan.name)
-    columns = ", ".join(cell.of for cell in plan.column)
+    columns = ", ".join(dict.fromkeys(cell.of for cell in plan.column))
     source = f"Means over seeds, ± their 95 % intervals; from the columns {columns}."
+    for cell in plan.column:
+        if cell.less:
+            source += f" {cell.label}: {cell.of} less that of {_words(cell.less)}, seed by seed."
     caption = f"{plan.caption} {source}".strip()
     return section(plan.title, figure(plan.name, spec, caption, numbers))
 

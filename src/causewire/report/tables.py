@@ -9,22 +9,34 @@ from typing import Any
 
 from .names import shown, visible
 from .numbers import Estimate
-from .plan import TablePlan
+from .plan import Cell, TablePlan
 
-__all__ = ["cell_text", "html_table", "plan_html", "row_name", "significant", "table_csv"]
+__all__ = [
+    "cell_text",
+    "compared",
+    "html_table",
+    "plan_html",
+    "row_name",
+    "significant",
+    "table_csv",
+]
 
 
 def table_csv(plan: TablePlan, rows: Sequence[tuple[Any, ...]]) -> tuple[list[str], list[Any]]:
     """Return the heading and the rows of a table, with a column for the error of each mean."""
     names = len(plan.rows)
-    cells = [text for c in plan.column for text in (c.label, f"{c.label} error_95")]
+    cells = []
+    for cell in plan.column:
+        cells += [cell.label, f"{cell.label} error_95"]
+        cells += [f"{cell.label} paper"] if cell.paper else []
     lines = []
     for row in rows:
         out: list[Any] = list(row[:names])
-        for value in row[names:]:
+        for cell, value in zip(plan.column, row[names:], strict=True):
             mean = "" if value is None else f"{value.mean:.9g}"
             none = value is None or value.error is None
             out += [mean, "" if none else f"{value.error:.9g}"]
+            out += [cell.paper.get(str(row[0]), "")] if cell.paper else []
         lines.append(out)
     return [*plan.rows, *cells], lines
 
@@ -37,7 +49,7 @@ def plan_html(plan: TablePlan, rows: Sequence[tuple[Any, ...]]) -> str:
         [
             *map(str, row[:names]),
             *(
-                cell_text(value, cell.digits)
+                compared(value, cell, row[0])
                 for value, cell in zip(row[names:], plan.column, strict=True)
             ),
         ]
@@ -60,6 +72,19 @@ def cell_text(value: Estimate | None, digits: int) -> str:
     if value.error and value.error > abs(value.mean) * 0.5 * 10 ** (1 - digits):
         text += f" ± {significant(value.error, 2)}"
     return text
+
+
+def compared(value: Estimate | None, cell: Cell, row: Any) -> str:
+    """Return a mean as text, with what a paper says about it in parentheses.
+
+    Args:
+        value: The mean.
+        cell: The column of the table.
+        row: The first name of the row.
+    """
+    said = cell.paper.get(str(row))
+    text = cell_text(value, cell.digits)
+    return f"{text} ({said})" if text and said is not None else text
 
 
 def significant(value: float, digits: int) -> str:

@@ -20,8 +20,9 @@ import { ViolationsPanel } from "./violations.js";
 import { WaitingPanel } from "./waiting.js";
 
 const LEGEND = [
-  ["send", "send"], ["deliver", "delivery"], ["sender", "held at the sender"], ["receiver", "held at the receiver"],
-  ["past", "causal past"], ["future", "causal future"],
+  ["send", "send"], ["release", "release"], ["receive", "arrival"], ["deliver", "delivery"],
+  ["sender", "held at the sender"], ["receiver", "held at the receiver"],
+  ["past", "causal past"], ["future", "causal future"], ["chosen", "selected"],
 ];
 
 class App {
