@@ -151,7 +151,7 @@ def test_the_answer_has_numbers_with_their_origin(tmp_path: Path) -> None:
 
 def test_a_figure_is_read_in_a_sentence() -> None:
     said = reading(PLAN, points(PLAN, RUNS))
-    assert said.startswith("Y, x 20: from 2,200,000,000 with csps to 4,400,000,000 with mf, ")
+    assert said.startswith("X = 20: y from 2,200,000,000 with csps to 4,400,000,000 with mf, ")
 
 
 PLAN = FigurePlan(name="f", title="t", x="processes", x_label="x", y="execution_ns", y_label="y")

@@ -64,13 +64,13 @@ def reading(plan: FigurePlan, points: Sequence[Point]) -> str:
     there = [point for point in points if point.panel == panel and point.x == last]
     least = min(there, key=lambda point: point.y.mean)
     most = max(there, key=lambda point: point.y.mean)
-    where = f"{plan.x_label} {last:,g}"
+    where = f"{plan.x_label} = {last:,g}"
     if plan.panels:
         where = f"{heading(plan, panel)}, {where}"
-    name = plan.y_label[:1].upper() + plan.y_label[1:]
+    where = where[:1].upper() + where[1:]
     high = f"{significant(most.y.mean, 3)} with {series_name(plan, most)}"
     if least is most or not least.y.mean:
-        return f"{name}, {where}: {high}."
+        return f"{where}: {plan.y_label} {high}."
     low = f"{significant(least.y.mean, 3)} with {series_name(plan, least)}"
     times = significant(most.y.mean / least.y.mean, 2)
-    return f"{name}, {where}: from {low} to {high}, {times} times as much."
+    return f"{where}: {plan.y_label} from {low} to {high}, {times} times as much."

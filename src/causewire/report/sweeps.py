@@ -290,8 +290,8 @@ def _table_section(plan: TablePlan, rows: Sequence[tuple[Any, ...]], place: Path
     for cell in plan.column:
         if cell.less:
             source += f" {cell.label}: {cell.of} less that of {_words(cell.less)}, seed by seed."
-    caption = f"{plan.caption} {source}".strip()
-    return section(plan.title, figure(plan.name, spec, caption, numbers))
+    about = paragraph(" ".join(plan.caption.split()))
+    return section(plan.title, about, figure(plan.name, spec, source, numbers))
 
 
 def _error_bars(seeds: Sequence[int]) -> str:
