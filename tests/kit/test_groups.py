@@ -268,6 +268,31 @@ def test_seeds_by_address_and_from_a_file_that_changes(tmp_path: Path) -> None:
     run(main)
 
 
+def test_a_host_name_is_looked_up_at_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(loop: VirtualLoop) -> None:
+        answers = [OSError("no such host"), PORTS["bob"], PORTS["alice"]]
+        asked: list[str] = []
+
+        async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+            asked.append(host)
+            answer = answers[min(len(asked), len(answers)) - 1]
+            if isinstance(answer, OSError):
+                raise answer
+            return [(0, 0, 0, "", (f"127.0.0.{answer}", port))]
+
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        # Everybody has the same port here: 127.0.0.2 is not there, and 127.0.0.1 is alice.
+        async with kit(loop, "alice", node_={"peers": {}}) as a:
+            await a.join("room")
+            async with kit(loop, "carol", node_={"peers": {}}) as c:
+                theirs = await c.join("room", ["alice@members.example:1"], retry=1.0)
+                assert names(theirs) == ["alice", "carol"]
+        assert len(asked) >= 3
+        assert set(asked) == {"members.example"}
+
+    run(main)
+
+
 def test_what_everybody_has_delivered_is_stable() -> None:
     async def main(loop: VirtualLoop) -> None:
         async with kit(loop, "alice") as a, kit(loop, "bob") as b, kit(loop, "carol") as c:
