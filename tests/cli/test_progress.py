@@ -13,7 +13,7 @@ import pytest
 from causewire import cli
 from causewire.cli import progress as module
 from causewire.cli.output import fitted, table
-from causewire.cli.progress import Progress, remaining
+from causewire.cli.progress import Progress, remaining, shortened
 from causewire.cli.spark import SparkProgress
 from causewire.pipeline.sweep import SweepState
 from causewire.sim import Config, simulate
@@ -165,6 +165,12 @@ def test_what_is_shown_makes_room_for_what_is_printed(terminal: Terminal) -> Non
         assert terminal.getvalue().endswith("\r\x1b[K")
         progress.say("two")
     assert terminal.lines() == ["watching: one", "watching: two"]
+
+
+def test_what_is_done_makes_room_for_how_much_of_it_and_how_long() -> None:
+    assert shortened("they chat under csps, eve stands still", 40).endswith("still")
+    assert shortened("they chat under csps, eve stands still", 22) == "they chat under csps…"
+    assert len(shortened("x" * 50, -3)) == 8
 
 
 def test_lines_are_wrapped_below_their_beginning() -> None:

@@ -151,3 +151,16 @@ def test_the_pointer_tells_what_lies_under_it(story: OpenPage) -> None:
     assert story.text("#tip") == "bob delivers ann:2 at 2 µs"
     story.page.mouse.move(5, 5)
     story.page.wait_for_selector("#tip", state="hidden")
+
+
+def test_on_a_phone_the_picture_stays_in_sight_while_its_details_are_read(browser: Any) -> None:
+    run = trace_of(simulated("fifo", 200), "run")
+    with serving(run) as server, opened(browser, server, 390, 844) as page:
+        page.page.click("#tab-violations")
+        page.page.locator("button.item").last.click()
+        page.until("app.main.chain")
+        shown = page.page.locator("figure canvas").first.bounding_box()
+        assert shown["y"] >= 0
+        assert shown["y"] + shown["height"] <= 844
+        told = page.page.locator("button.item").last.bounding_box()
+        assert told["y"] >= shown["y"] + shown["height"]  # and does not cover them

@@ -208,7 +208,7 @@ def _perform(
     traces.mkdir()
     what = f"they chat under {protocol}"
     if freeze is not None:
-        what += f", and {freeze.who} stands still for a while"
+        what = f"{protocol}, {freeze.who} stands still"
     with Progress(what) as progress:
         return asyncio.run(
             stage.perform(

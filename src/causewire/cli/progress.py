@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-__all__ = ["Progress", "remaining"]
+__all__ = ["Progress", "remaining", "shortened"]
 
 _PAUSE = 0.1
 """Seconds between two updates."""
@@ -27,6 +27,10 @@ _ESTIMATE = 2.0
 
 _WIDEST = 100
 """Columns of a bar, at most."""
+
+
+_AROUND = 22
+"""Columns of what is around the words: a bar, the time that has passed, gaps."""
 
 
 class _Shown(Protocol):
@@ -84,16 +88,19 @@ class _Bar:
             expand=True,
             redirect_stdout=False,  # which may be a file
         )
+        self._what, self._width = what, console.width
         self._task = self._bar.add_task(what, total=None, said="", left="")
         self._bar.start()
 
     def show(self, text: str, share: float | None, left: str) -> None:
+        left = f"left: {left}" if left else ""
         self._bar.update(
             self._task,
+            description=shortened(self._what, self._width - _AROUND - len(text) - len(left)),
             said=text,
             completed=share or 0.0,
             total=None if share is None else 1.0,
-            left=f"left: {left}" if left else "",
+            left=left,
         )
 
     def erase(self) -> None:
@@ -191,6 +198,12 @@ class Progress:
         traceback: TracebackType | None,
     ) -> None:
         self.clear()
+
+
+def shortened(text: str, width: int) -> str:
+    """Return text that takes at most this many columns, and at least eight."""
+    width = max(width, 8)
+    return text if len(text) <= width else f"{text[: width - 1].rstrip(' ,')}…"
 
 
 def remaining(spent: float, share: float) -> str:

@@ -18,6 +18,8 @@ An experiment file says it in its own terms, the columns of the table of runs:
     [[table.column]]
     of = "metadata_bytes"
     label = "metadata (bytes)"
+    less = { protocol = "rst" }         # optional: subtract the same of these runs
+    paper = { csps = "O(1)" }           # optional: what a paper says of a row
 
     [[number]]                          # for {csps} in the answer
     name = "csps"
