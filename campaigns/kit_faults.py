@@ -2,6 +2,7 @@
 
     python -m campaigns.kit_faults --runs 200            # seeds 0 to 199
     python -m campaigns.kit_faults --seed 17 --runs 1
+    python -m campaigns.kit_faults --divide              # parts of two or more are cut off
 
 `campaigns.groups` plays the machine of a group alone, much faster. Here the same application
 as in the failure matrix (`campaigns.applications.kit.chat`) runs on nodes that share a network in
@@ -69,19 +70,19 @@ class Process:
 class World:
     """The processes of a run, and chance."""
 
-    def __init__(self, loop: VirtualLoop, seed: int) -> None:
-        self.loop, self.random = loop, Random(seed)
+    def __init__(self, loop: VirtualLoop, seed: int, divide: bool) -> None:
+        self.loop, self.random, self.divide = loop, Random(seed), divide
         protocol = self.random.choice(("csps", "sps", "adaptive"))
         ports = {f"p{k}": k + 1 for k in range(self.random.choice((3, 4, 5)))}
         self.ports = ports
         self.processes = [Process(loop, name, ports, protocol) for name in ports]
-        self.cut: int = 0
+        self.cut: set[int] = set()
         self.loss = self.random.choice((0.0, 0.0, 0.05, 0.2))
         self.counts: Counter[str] = Counter()
         loop.network.fate = self.fate
 
     def fate(self, source: Any, to: Any, _: bytes) -> list[float]:
-        if self.cut in (source[1], to[1]) or self.random.random() < self.loss:
+        if (source[1] in self.cut) != (to[1] in self.cut) or self.random.random() < self.loss:
             return []
         return [self.random.uniform(0.001, 0.02)]
 
@@ -91,14 +92,16 @@ class World:
         kind = self.random.choice(("cut off", "deaf", "forget", "nothing"))
         self.counts[kind] += 1
         if kind == "cut off":
-            self.cut = self.ports[victim.name]
+            self.cut = {self.ports[victim.name]}
+            if self.divide:
+                self.cut.add(self.ports[other.name])
         elif kind == "deaf":
             victim.app.reading.clear()
         elif kind == "forget":
             with suppress(CausewireError):
                 await other.node.forget(victim.name)
         await asyncio.sleep(self.random.choice((0.5, 1.5, 2.5, 4.0, 8.0)))
-        self.cut = 0
+        self.cut = set()
         victim.app.reading.set()
         await asyncio.sleep(self.random.choice((0.0, 0.3, 3.0)))
 
@@ -118,6 +121,9 @@ class World:
             for task in acting:
                 task.cancel()
             wrong = await self.until_right()
+            groups = [process.app.room.group for process in self.processes]
+            generations = [group.generation for group in groups if group is not None]
+            self.counts["begun again"] = max(generations, default=1) - 1
             for task in tasks:
                 task.cancel()
             for process in self.processes:
@@ -152,11 +158,11 @@ class World:
         return process.given_up > 0 or (group is not None and group.me.term > 1)
 
 
-def play(seed: int) -> tuple[str, Counter[str]]:
+def play(seed: int, divide: bool = False) -> tuple[str, Counter[str]]:
     """Play one run; return what is wrong in the end, and what happened."""
 
     async def main(loop: VirtualLoop) -> tuple[str, Counter[str]]:
-        world = World(loop, seed)
+        world = World(loop, seed, divide)
         return await world.play(), world.counts
 
     return run(main, seed)
@@ -167,12 +173,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--divide", action="store_true", help="cut two processes off, not one")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     counts: Counter[str] = Counter()
     failed = 0
     for seed in range(options.seed, options.seed + options.runs):
-        wrong, more = play(seed)
+        wrong, more = play(seed, options.divide)
         counts += more
         if wrong:
             failed += 1

@@ -9,14 +9,17 @@ from campaigns.kit_faults import play
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "seed",
+    ("seed", "divide", "begun_again"),
     [
-        4,  # cut off twice, given up by another one, and not reading
-        179,  # a process that was cut off has everybody given up: nobody is a member any more
+        (4, False, 0),  # cut off twice, given up by another one, and not reading
+        (48, True, 1),  # two parts give up each other: nobody is a member any more
     ],
 )
-def test_a_chat_is_whole_again_when_no_fault_is_left(seed: int) -> None:
-    wrong, counts = play(seed)
+def test_a_chat_is_whole_again_when_no_fault_is_left(
+    seed: int, divide: bool, begun_again: int
+) -> None:
+    wrong, counts = play(seed, divide)
     assert not wrong
     assert counts["lines"] > 20
     assert counts["given up"] > 0
+    assert counts["begun again"] == begun_again
