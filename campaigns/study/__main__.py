@@ -22,7 +22,7 @@ from .figure import write_figure
 from .page import filled, tables
 from .parts import FOLDER, PARTS, WHOLE, Size, experiment
 from .results import Results
-from .spans import write_spans
+from .spans import SPANS, write_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,9 +40,9 @@ def run_parts(spark: SparkSession | None, out: Path, size: Size, parts: Sequence
         size: How much of the study.
         parts: Names of parts.
     """
-    spans = out / "spans.jsonl.gz"
+    spans = out / SPANS
     if "replay" in parts and not spans.exists():
-        write_spans(spans, requests=300 if size.whole or (size.messages or 300) > 300 else 20)
+        write_spans(spans, requests=300 if size.messages is None else 20)
     asked = {part: experiment(part, size, spans) for part in parts}
     left = [part for part in parts if finished(asked[part], out / part) is None]
     if not left:
@@ -105,6 +105,8 @@ def main() -> int:
                 measure(scale, out / "effort.jsonl", len(os.sched_getaffinity(0)))
     except PipelineError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
+    except KeyboardInterrupt:
+        parser.exit(130, f"{parser.prog}: stopped; the same command continues\n")
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     said = f"Written on {day}, at commit {commit()}, on {machine()}."
     said += "" if size == WHOLE else f" The study was reduced: {size.said()}."

@@ -8,6 +8,7 @@ now and then. The size is the same on every machine; the time is that of this on
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -130,6 +131,7 @@ def measure(experiment: Experiment, path: Path, workers: int) -> list[dict[str, 
     found = {row["run"]: row for row in read_effort(path) if row["code"] == code}
     left = sorted(wanted.keys() - found.keys(), key=lambda name: wanted[name].cost)
     configs = [wanted[name].config for name in left]
+    _cut_half_line(path)
     with ExitStack() as stack:
         file = stack.enter_context(path.open("a", encoding="utf-8"))
         measured: Iterable[dict[str, float]] = map(effort, configs)
@@ -141,6 +143,12 @@ def measure(experiment: Experiment, path: Path, workers: int) -> list[dict[str, 
             file.write(json.dumps(found[name]) + "\n")
             file.flush()
     return [found[name] for name in wanted]
+
+
+def _cut_half_line(path: Path) -> None:
+    """Remove the end of a line that was being written when a study was killed."""
+    if path.exists():
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
 
 
 def read_effort(path: Path) -> Iterable[dict[str, Any]]:

@@ -48,6 +48,7 @@ def tables(results: Results, about: str) -> dict[str, str]:
         "workload": _workload(),
         "small": _costs(results.grids("small")),
         "replay": _costs(results.grids("replay")),
+        "requests": f"{results.requests:,}",
         "latency": _by_size(results, Cell.stretch),
         "milliseconds": _by_size(results, _mean(lambda row: row["latency_mean_ns"] / 1e6)),
         "tail": _by_size(results, Cell.tail),
@@ -191,12 +192,13 @@ def _assumptions(results: Results) -> str:
     for k, text in enumerate(ASSUMPTIONS.values()):
         for value in sorted({key[k] for key in cells}):
             among = [cell for key, cell in cells.items() if key[k] == value]
-            rows.append([text, f"{value:g}", *(number(fmean(means(p, among))) for p in shown)])
+            found = [means(protocol, among) for protocol in shown]
+            rows.append([text, f"{value:g}", *(number(fmean(s)) if s else "" for s in found)])
     every = list(cells.values())
-    spans = [means(protocol, every) for protocol in shown]
-    rows.append(["any", "least", *(number(min(span)) for span in spans)])
-    rows.append(["any", "most", *(number(max(span)) for span in spans)])
-    within = [sum(not cell.exceeded(protocol) for cell in every) for protocol in shown]
+    found = [means(protocol, every) for protocol in shown]
+    rows.append(["any", "least", *(number(min(s)) if s else "" for s in found)])
+    rows.append(["any", "most", *(number(max(s)) if s else "" for s in found)])
+    within = [sum(p in cell.runs and not cell.exceeded(p) for cell in every) for p in shown]
     rows.append(["within the limits", f"of {len(every)}", *map(str, within)])
     return table(["assumption", "value", *map(_code, shown)], rows)
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from causewire.report.numbers import Estimate, estimate
 
+from .spans import SPANS, requests_in
+
 __all__ = ["ASSUMPTIONS", "CAUSAL", "LIMITS", "PROTOCOLS", "Cell", "Limit", "Results"]
 
 PROTOCOLS = ("fifo", "ks", "rst", "adaptive", "csps", "sps", "cykas", "mf")
@@ -64,7 +66,7 @@ class Cell:
     @property
     def minimum(self) -> str:
         """The protocol that shows the least latency possible: an optimal one, or a bound."""
-        return next(name for name in ("ks", "rst", "fifo") if name in self.runs)
+        return next((name for name in ("ks", "rst", "fifo") if name in self.runs), "fifo")
 
     def value(self, protocol: str, of: Callable[[Row], float]) -> Estimate | None:
         """Return the mean of something over the seeds, if the protocol was run here."""
@@ -113,6 +115,8 @@ class Results:
             self.told[part] = json.loads((folder / part / "sweep.json").read_text("utf-8"))
         self.effort: dict[tuple[str, int], Row] = {}
         """By protocol and number of processes."""
+        self.requests = requests_in(folder / SPANS)
+        """How many requests the part `replay` sends again."""
 
     @property
     def runs(self) -> int:

@@ -18,7 +18,10 @@ from typing import Any
 from causewire.sim.workloads import Deployment
 from causewire.sim.workloads.deployment import CallNode
 
-__all__ = ["write_spans"]
+__all__ = ["SPANS", "requests_in", "write_spans"]
+
+SPANS = "spans.jsonl.gz"
+"""The name of the file in the directory of a study."""
 
 _START = 1_700_000_000_000_000_000
 _KINDS = {"server": 2, "client": 3, "producer": 4, "consumer": 5}
@@ -134,4 +137,15 @@ def write_spans(path: Path, *, size: int = 100, requests: int = 1000, seed: int 
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(one, separators=(",", ":")) for one in _documents(size, requests, seed))
     text = "".join(f"{line}\n" for line in lines)
-    path.write_bytes(gzip.compress(text.encode(), 6, mtime=0))
+    part = path.with_suffix(".part")  # a study that is stopped here finds no half file later
+    part.write_bytes(gzip.compress(text.encode(), 6, mtime=0))
+    part.replace(path)
+
+
+def requests_in(path: Path) -> int:
+    """Return how many requests a file of spans has; none if there is no such file."""
+    if not path.exists():
+        return 0
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        spans = (json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"] for line in lines)
+        return len({span["traceId"] for found in spans for span in found})
