@@ -3,6 +3,7 @@
     python benchmarks/pipeline.py                     minutes
     python benchmarks/pipeline.py --full              with 100 million events: an hour
     python benchmarks/pipeline.py --runs 0 --processes 1000 --events 10000000
+    python benchmarks/pipeline.py --once --processes 100 --events 100000000 1000000000
 
 Traces are made by `causewire.testing.synthetic`. For each of them, and on each number of cores,
 there
@@ -26,6 +27,9 @@ many plain processes at the same time as there are cores.
     other      the rest: Spark's scheduling, Python workers, idle cores at the end
     start-up   seconds for the session and the first Python worker, once
     shuffled   bytes that went through a shuffle: none
+
+With --once, every trace is checked once, on the most cores only, for traces that take
+minutes; `written` are the seconds that making the trace took, and GB its size on disk.
 
 A check during which other programs took more than a tenth of the machine is made again, a
 few times if need be; how many these were is told.
@@ -132,8 +136,8 @@ def _below(pid: int) -> list[int]:
     return found
 
 
-def on_spark(folder: Path, cores: int, *, free: bool) -> None:
-    """Check on so many cores, once for each line of input."""
+def on_spark(folder: Path, cores: int, *, free: bool, once: bool) -> None:
+    """Check on so many cores, once for each line of input (and before, if not `once`)."""
     if not free:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     start = time.perf_counter()
@@ -146,7 +150,8 @@ def on_spark(folder: Path, cores: int, *, free: bool) -> None:
         store = spark.sparkContext._jsc.sc().statusStore()
         for _ in range(WARM):
             check_paths([folder.parent / SMALL])
-        check_paths([folder])  # compiles, or loads what is compiled
+        if not once:
+            check_paths([folder])  # compiles, or loads what is compiled
         for _ in sys.stdin:
             before = sum(e.totalShuffleWrite() for e in _list(store))
             start = time.perf_counter()
@@ -184,11 +189,14 @@ def in_process(folder: Path) -> None:
 class Apart:
     """A process in which nothing else is, and from which nothing is left."""
 
-    def __init__(self, folder: Path, cores: int, *, free: bool = False) -> None:
+    def __init__(self, folder: Path, cores: int, *, free: bool = False, once: bool = False) -> None:
         """With a Spark session on so many cores; with 0, without Spark."""
         command = [sys.executable, __file__, "--apart", str(folder), str(cores)]
         self._process = subprocess.Popen(
-            command + ["--free"] * free, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command + ["--free"] * free + ["--once"] * once,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def ask(self) -> None:
@@ -241,7 +249,10 @@ class Rounds:
                 times.append(self._undisturbed(partial(self._at_once, many)))
 
     def _undisturbed(self, check: Callable[[], T]) -> T:
-        """A check during which others were not busy, if that takes only a few attempts."""
+        """With --once, every trace is checked once, on the most cores only, for traces that take
+        minutes; `written` are the seconds that making the trace took, and GB its size on disk.
+
+                A check during which others were not busy, if that takes only a few attempts."""
         for _ in range(PATIENCE):
             busy, ours, start = _busy(), _ours(), time.perf_counter()
             result = check()
@@ -349,6 +360,34 @@ def shapes_table(
             file.unlink()
 
 
+def once_table(folder: Path, shapes: list[Shape], cores: int, *, free: bool) -> None:
+    """Check every trace once; time and memory should not depend on its length."""
+    print(
+        f"{'trace':>28} {'cores':>5} {'GB':>6} {'written':>8} {'checked':>8} {'M/s':>7} "
+        f"{'linear':>6} {'task MB':>7} {'shuffled':>8}"
+    )
+    bases: dict[int, float] = {}
+    for shape in shapes:
+        place = folder / f"{shape.processes}-{shape.events}-{shape.runs}"
+        start = time.perf_counter()
+        write(place, shape)
+        written = time.perf_counter() - start
+        size = sum(file.stat().st_size for file in place.iterdir())
+        apart = Apart(place, cores, free=free, once=True)
+        told = apart.check()
+        apart.close()
+        each = told["seconds"] / shape.events
+        print(
+            f"{shape.name:>28} {cores:5} {size / 1e9:6.2f} {written:7.0f}s "
+            f"{told['seconds']:7.1f}s {1e-6 / each:7.2f} "
+            f"{each / bases.setdefault(shape.processes, each):6.2f} "
+            f"{told['memory'] / 1e6:7.0f} {told['shuffled'] / 1e3:6.1f}kB",
+            flush=True,
+        )
+        for file in place.iterdir():
+            file.unlink()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--processes", type=int, nargs="*", default=[100, 1000])
@@ -360,24 +399,28 @@ def main() -> None:
     parser.add_argument(
         "--free", action="store_true", help="let the driver and Java use all cores of the machine"
     )
+    parser.add_argument("--once", action="store_true", help="check each trace once")
     parser.add_argument("--folder", help="where traces go; default: a temporary directory")
     parser.add_argument("--apart", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.apart:
         folder, cores = Path(options.apart[0]), int(options.apart[1])
         if cores:
-            on_spark(folder, cores, free=options.free)
+            on_spark(folder, cores, free=options.free, once=options.once)
         else:
             in_process(folder)
         return
     events = sorted({*options.events, *([100_000_000] if options.full else [])})
     shapes = [Shape(n, many) for n in options.processes for many in events]
-    if options.runs:
+    if options.runs and not options.once:
         shapes.append(Shape(20, options.runs * 1000, options.runs))
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
         folder = Path(place)
         write(folder / SMALL, Shape(10, 10_000))
         check(folder / SMALL)  # compile everything
+        if options.once:
+            once_table(folder, shapes, max(options.cores), free=options.free)
+            return
         shapes_table(folder, shapes, options.cores, options.repetitions, free=options.free)
 
 

@@ -2,6 +2,7 @@
 
     python -m campaigns.record                run all, write all pages (an hour or more)
     python -m campaigns.record core check     only these
+    python -m campaigns.record --short watch  with fewer or smaller cases
     python -m campaigns.record --list         show the pages and their commands
     python -m campaigns.record explore --try '--events 1000 --seconds 1'
                                               add arguments, print the block, write no page
@@ -63,6 +64,16 @@ COMMANDS: dict[str, list[str]] = {
     "durable": ["benchmarks/durable.py", "benchmarks/request_reply.py"],
 }
 """The commands of each page, as arguments of `python`."""
+
+SHORT: dict[str, list[str]] = {
+    "pipeline": [
+        "benchmarks/pipeline.py --runs 0 --events 10000000 --repetitions 3",
+        "benchmarks/scan.py",
+        "-m campaigns.planted",
+    ],
+    "watch": ["-m campaigns.watch --minutes 9 --kill-every 120 --run-minutes 2"],
+}
+"""With `--short`: commands that take at most twelve minutes each."""
 
 BEGIN = "<!-- recorded by campaigns/record.py: begin; what is written here is replaced -->"
 END = "<!-- recorded: end -->"
@@ -131,15 +142,16 @@ def output_of(command: str, kept: Path) -> str:
     return text
 
 
-def record(name: str, more: str | None = None) -> None:
+def record(name: str, commands: list[str], more: str | None = None) -> None:
     """Run the commands of a page and replace its recorded block.
 
     Args:
         name: The page.
+        commands: Its commands.
         more: Arguments to add to each command; the block is then printed, not written.
     """
     outputs = []
-    for number, command in enumerate(COMMANDS[name], 1):
+    for number, command in enumerate(commands, 1):
         asked = f"{command} {more}" if more else command
         print(f"{name}: python {asked}", file=sys.stderr, flush=True)
         outputs.append((asked, output_of(asked, KEPT / f"{name}-{number}.txt")))
@@ -161,17 +173,19 @@ def main() -> None:
     parser.add_argument(
         "--try", dest="more", metavar="ARGS", help="add arguments, and print what would be written"
     )
+    parser.add_argument("--short", action="store_true", help="shorter commands, where there are")
     asked = parser.parse_args()
     unknown = [name for name in asked.page if name not in COMMANDS]
     if unknown:
         parser.error(f"no such page: {', '.join(unknown)}")
     for name in asked.page or COMMANDS:
+        commands = SHORT.get(name, COMMANDS[name]) if asked.short else COMMANDS[name]
         if asked.list:
             print(f"docs/measurements/{name}.md")
-            for command in COMMANDS[name]:
+            for command in commands:
                 print(f"    python {command}")
         else:
-            record(name, asked.more)
+            record(name, commands, asked.more)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Watch nodes that write for a long time: how soon violations are reported, and at what cost.
 
     python -m campaigns.watch --minutes 60
+    python -m campaigns.watch --minutes 9 --kill-every 120 --run-minutes 2
     python -m campaigns.watch --minutes 2 --rate 100 --kill-every 40
 
 Nodes write their traces, a file for each and a new run every few minutes, at a fixed rate.
@@ -9,6 +10,7 @@ it was written. `causewire watch` follows the files, as a process of its own, wh
 (SIGKILL) and started again at random. The report says how long it took from that row to the
 alert, whether every violation was reported and is in the table once, and how much memory
 the watch had in each quarter of the time. Exit status 1: something was missed or invented.
+Ctrl-C ends the writing, waits for the last alerts, and prints the report of the time so far.
 """
 
 from __future__ import annotations
@@ -206,8 +208,28 @@ def campaign(args: argparse.Namespace, place: Path) -> int:
     watcher.start()
     writing = threading.Thread(target=nodes.write, args=(args.plant_every,))
     writing.start()
+    try:
+        _disturb(watcher, rng, args, began + args.minutes * 60)
+    except KeyboardInterrupt:
+        print("stopped early; this is the report so far", file=sys.stderr)
+    finally:
+        nodes.stopped.set()
+        writing.join()
+    try:
+        patience = time.monotonic() + args.patience
+        while nodes.planted.keys() - watcher.alerts.keys() and time.monotonic() < patience:
+            time.sleep(1)
+        watcher.stop()
+    finally:
+        if watcher.process.poll() is None:
+            watcher.end(signal.SIGKILL)
+    return _report(nodes, watcher, out, (time.monotonic() - began) / 60)
+
+
+def _disturb(watcher: Watcher, rng: random.Random, args: argparse.Namespace, end: float) -> None:
+    """Look at the watch now and then, and kill it at random, until the time is over."""
     kill_at = _next_kill(rng, args.kill_every)
-    while time.monotonic() < began + args.minutes * 60:
+    while time.monotonic() < end:
         time.sleep(2)
         watcher.look()
         if watcher.process.poll() is not None:
@@ -217,13 +239,6 @@ def campaign(args: argparse.Namespace, place: Path) -> int:
             watcher.end(signal.SIGKILL)
             watcher.start()
             kill_at = _next_kill(rng, args.kill_every)
-    nodes.stopped.set()
-    writing.join()
-    patience = time.monotonic() + args.patience
-    while nodes.planted.keys() - watcher.alerts.keys() and time.monotonic() < patience:
-        time.sleep(1)
-    watcher.stop()
-    return _report(nodes, watcher, out, (time.monotonic() - began) / 60)
 
 
 def _next_kill(rng: random.Random, every: float) -> float:
@@ -279,6 +294,8 @@ def _seconds(waits: list[float]) -> str:
 
 
 def _quarters(memory: list[Memory]) -> Iterator[str]:
+    if not memory:
+        return
     first, last = memory[0].at, memory[-1].at
     for quarter in range(4):
         low, high = (first + (last - first) * k / 4 for k in (quarter, quarter + 1))
@@ -304,6 +321,7 @@ def main() -> int:
     add("--patience", type=float, default=120, metavar="S", help="wait so long for the last alerts")
     add("--seed", type=int, default=0)
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     with tempfile.TemporaryDirectory() as place:
         return campaign(args, Path(place))
 
