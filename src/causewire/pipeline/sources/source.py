@@ -15,7 +15,7 @@ Options:
 
 As a stream (`spark.readStream`) it follows traces that are still being written:
 lines that are added to `.jsonl` files, and `.parquet` files as they appear. A
-line counts when its end is there.
+line counts when its end is there. Other files go to the quarantine, once.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def _paths(options: Mapping[str, str]) -> list[str]:
     return [absolute(path.removeprefix("file:") if "://" not in path else path) for path in paths]
 
 
-def _files(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
-    """Files, and those in directories that look right; dots and underscores are hidden."""
+def _files(paths: Sequence[str]) -> list[str]:
+    """Return files, and those in directories; dots and underscores are hidden."""
     files = []
     for path in map(Path, paths):
         if not path.is_dir():
@@ -147,8 +147,7 @@ def _files(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
         files += sorted(
             str(file)
             for file in path.rglob("*")
-            if file.suffix in suffixes
-            and not any(part[0] in "._" for part in file.relative_to(path).parts)
+            if file.is_file() and not any(part[0] in "._" for part in file.relative_to(path).parts)
         )
     return files
 
@@ -210,7 +209,8 @@ class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is, for each file: how many bytes are done, how many lines, and its life.
 
     A file that has become shorter was truncated and written anew: it begins another life,
-    and is read from its start. Parquet files appear whole: they are done, or not.
+    and is read from its start. Parquet files appear whole: they are done, or not. So are
+    files in directories that cannot be followed: each is told of once, in the quarantine.
     """
 
     def __init__(self, show: str, paths: Sequence[str], *, whole: bool = False) -> None:
@@ -221,8 +221,14 @@ class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
         """Note what is there."""
-        files = _files(self._paths, _FOLLOWED)
-        self._until = {file: Path(file).stat().st_size for file in files}
+        self._until = {
+            file: Path(file).stat().st_size if self._has_lines(file) else 0
+            for file in _files(self._paths)
+        }
+
+    def _has_lines(self, file: str) -> bool:
+        """Return whether a file grows by lines: by its suffix, or because it was named."""
+        return file.endswith(".jsonl") or (file in self._paths and not file.endswith(".parquet"))
 
     def initialOffset(self) -> dict[str, list[int]]:  # noqa: N802 - Spark's
         """Nothing is done."""
@@ -233,9 +239,9 @@ class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, list[int]]:
         """Whole lines, a block of each file at a time, and all files that are there."""
         end = dict(start)
-        files = _files(self._paths, _FOLLOWED) if self._until is None else self._until
+        files = _files(self._paths) if self._until is None else self._until
         for file in files:
-            if file.endswith(".parquet"):
+            if not self._has_lines(file):
                 end[file] = [1, 0, 0]
                 continue
             bytes_done, lines_done, life = _offset(start, file)
@@ -263,6 +269,10 @@ class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
         file, (begin, lines, life), (end, _, new_life) = partition.value
         if file.endswith(".parquet"):
             yield from _shown(read_parquet_file(file), self._show)
+            return
+        if not self._has_lines(file):
+            told = Refused(file, None, f"not followed: only {' and '.join(_FOLLOWED)} files are")
+            yield from _shown(batches_of_rows([told]), self._show)
             return
         if new_life != life:
             begin, lines = 0, 0

@@ -1,0 +1,119 @@
+"""What a watch keeps of runs that have ended, and which files it follows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from causewire.pipeline.sources.source import TraceFollower
+from causewire.pipeline.watch import WatchSettings, found
+from causewire.trace import NAMES, Event
+
+SETTINGS = WatchSettings(window_ns=10, late_ns=0, idle_ms=7)
+
+
+class State:
+    """Spark's state of one group, and what was done to it."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.timeout: int | None = None
+        self.hasTimedOut = False
+
+    @property
+    def exists(self) -> bool:
+        return self.value is not None
+
+    @property
+    def get(self) -> Any:
+        return self.value
+
+    def update(self, value: Any) -> None:
+        self.value = value
+
+    def remove(self) -> None:
+        self.value = self.timeout = None
+
+    def setTimeoutDuration(self, milliseconds: int) -> None:  # noqa: N802 - Spark's
+        self.timeout = milliseconds
+
+
+class Rows:
+    """A stream that keeps the function that is applied to its groups."""
+
+    step: Any
+
+    def withColumns(self, columns: Any) -> Rows:  # noqa: N802 - Spark's
+        return self
+
+    def groupBy(self, column: str) -> Rows:  # noqa: N802 - Spark's
+        return self
+
+    def applyInPandasWithState(self, step: Any, **_: Any) -> None:  # noqa: N802 - Spark's
+        self.step = step
+
+
+def parts(*events: Event) -> Iterator[pd.DataFrame]:
+    yield pd.DataFrame([event._asdict() for event in events], columns=list(NAMES), dtype=object)
+
+
+def test_the_state_of_a_run_that_has_ended_is_removed(spark: SparkSession) -> None:
+    """At once if nothing is in flight; else after a long while, unless a row comes."""
+    stream: Any = Rows()
+    found(stream, SETTINGS)
+    sent = Event("r", "a", 0, 1, None, "send", "a", 1, ("b",))
+    delivered = Event("r", "b", 0, 2, None, "deliver", "a", 1, ("a",))
+
+    def batch(state: State, *events: Event) -> None:
+        state.hasTimedOut = not events
+        list(stream.step(("r",), parts(*events), state))
+
+    state = State()
+    batch(state, sent, delivered)
+    assert (state.exists, state.timeout) == (True, 7)
+    batch(state)
+    assert not state.exists
+
+    batch(state, sent)
+    batch(state)
+    assert (state.exists, state.timeout) == (True, 20 * 7)  # somebody may still deliver it
+    batch(state, delivered)
+    assert (state.exists, state.timeout) == (True, 7)
+    batch(state)
+    assert not state.exists
+
+    batch(state, sent)
+    batch(state)
+    batch(state)
+    assert not state.exists
+
+
+def test_files_that_are_not_followed_are_told_of_once(tmp_path: Path) -> None:
+    row = {"run": "r", "process": "a", "seq": 0, "kind": "tick"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "spans.json").write_text("{}")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.jsonl.gz").write_bytes(b"")
+    (tmp_path / "_watch").mkdir()
+    (tmp_path / "_watch" / "part.txt").write_text("")
+    for now in (False, True):
+        follower = TraceFollower("all", [str(tmp_path)])
+        if now:
+            follower.prepareForTriggerAvailableNow()
+        end = follower.latestOffset({}, ReadAllAvailable())
+        read = [
+            (Path(row["file"]).name if row["reason"] else row["process"], row["reason"])
+            for part in follower.partitions({}, end)
+            for found in follower.read(part)
+            for row in found.to_pylist()
+        ]
+        why = "not followed: only .parquet and .jsonl files are"
+        assert sorted(read) == [("a", None), ("a.jsonl.gz", why), ("spans.json", why)]
+        assert follower.latestOffset(end, ReadAllAvailable()) == end
+        assert follower.partitions(end, end) == []
