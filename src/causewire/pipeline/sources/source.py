@@ -210,7 +210,7 @@ class TraceFollower(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     A file that has become shorter was truncated and written anew: it begins another life,
     and is read from its start. Parquet files appear whole: they are done, or not. So are
-    files in directories that cannot be followed: each is told of once, in the quarantine.
+    files in directories that cannot be followed, which are in the quarantine once.
     """
 
     def __init__(self, show: str, paths: Sequence[str], *, whole: bool = False) -> None:
