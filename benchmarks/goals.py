@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -138,6 +139,7 @@ def in_turn(number: int, compiled: bool) -> Iterator[tuple[str, str]]:
 def run(compiled: Path | None, results: Path, minutes: float, rounds: int, scale: float) -> None:
     """Measure rounds, and write each measurement to a file as it comes."""
     builds = Builds(compiled)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what is being measured as well
     results.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     with results.open("w", encoding="utf-8") as file:
