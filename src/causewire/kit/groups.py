@@ -196,7 +196,7 @@ class Groups:
                 place.polled.clear()
                 number = next(self._rounds)
                 founding.ask(number, others)
-                for other in others:
+                for other in sorted(others):
                     self._tasks.spawn(self._send(other, _frame(name, Poll(number))))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(retry):
