@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import CommandError
-from .output import count, duration, print_json
+from .output import count, duration, print_json, say
 from .progress import Progress
 from .quantities import nanoseconds
 from .spark import SparkProgress, add_spark_arguments, config_of
@@ -85,7 +85,8 @@ def run(args: argparse.Namespace) -> int:
             seen["events"] += row["events"]
         if not args.json:
             progress.clear()
-            print(_said(table, row), flush=True)
+            say(_said(table, row))
+            sys.stdout.flush()
         for other in others:
             other(table, row)
 
