@@ -2,15 +2,13 @@
 
 What a process sends to another is delivered there once, in the order in which it was sent.
 Nothing is promised across senders, so causality is violated as soon as three processes talk.
-The protocol is here for two reasons. It is the known-bad that every causal-order check must
-catch. And it is one half of Almeida's "SPS + FIFO implies causal" (Proposition 4.2): `csps` and
-`sps` are this endpoint with a rule for when a message may be released.
+Every causal-order check must catch that. FIFO is one half of Almeida's "SPS + FIFO implies
+causal" (Proposition 4.2): `csps` and `sps` add a rule for when a message may be released.
 
 It works like Almeida's Algorithm 1. Messages are numbered in one sequence for all destinations,
-and each carries the number of its predecessor to the same destination (`pid`), so that the
-receiver sees gaps. A message is held until its predecessor is delivered (lines 44-56), and then
-acknowledged. FIFO makes acks cumulative: an ack of n covers everything that was sent to that
-process up to n, and the next ack makes up for one that was lost.
+and each carries the number of its predecessor to the same destination (`pid`). A message is held
+until its predecessor is delivered (lines 44-56), and then acknowledged. FIFO makes acks
+cumulative: an ack of n covers everything that was sent to that process up to n.
 
     invariant   columns of j = what was causal-sent to j and is not acked, in order,
                 of which a first part has left;
