@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from .programs import ROOT, load
 
 
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The build program as a module; its compiler makes empty files, as many as one says."""
-    spec = spec_from_file_location("hatch_build_for_tests", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load("hatch_build.py")
 
     def compiler(command: list[str], *, cwd: Path, **_: object) -> None:
         for file in [word for word in command if word.endswith(".py")][: module.left_out or None]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from campaigns.figures import FIGURES
 from campaigns.site import IDEAS, pages
 from causewire import protocols
 
-ROOT = Path(__file__).parents[1]
+from .programs import ROOT, load
 
 
 @pytest.mark.slow
@@ -57,11 +55,7 @@ def test_the_site_loads_nothing_from_other_hosts() -> None:
 
 @pytest.mark.slow
 def test_recorded_runs_are_what_the_page_says() -> None:
-    spec = spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hooks = module_from_spec(spec)
-    spec.loader.exec_module(hooks)
+    hooks = load("docs/hooks.py")
     runs = dict(hooks.recorded_runs())
     shown = (ROOT / "docs" / "play.md").read_text(encoding="utf-8")
     assert {f"play/{name}.html" for name in runs} == set(re.findall(r'src="([^"]+)"', shown))

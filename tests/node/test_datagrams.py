@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "datagrams.py"
+from ..programs import load
 
 
 @pytest.fixture(scope="module")
 def program() -> Any:
     """The program that counts, as a module."""
-    spec = spec_from_file_location("benchmark_datagrams", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("benchmarks/datagrams.py")
 
 
 @pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "idle.py"
+from ..programs import load
 
 pytestmark = pytest.mark.slow
 
@@ -16,12 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def program() -> Any:
     """The program that counts, as a module."""
-    spec = spec_from_file_location("benchmark_idle", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("benchmarks/idle.py")
 
 
 def test_idle_processes_that_know_each_other(program: Any) -> None:

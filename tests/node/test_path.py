@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "path.py"
-
-
-def load() -> Any:
-    """Return the program that counts, as a module."""
-    spec = spec_from_file_location("benchmark_path", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from ..programs import load
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.gettrace() is not None, reason="somebody else traces")
 def test_a_request_and_its_reply_take_few_lines_and_calls() -> None:
-    path = load()
+    path = load("benchmarks/path.py")
     counted = path.count_path(requests=20, protocol="csps")
     ours = [code for code in counted.calls if str(path.package_of(code)).startswith("causewire")]
     lines = sum(counted.lines.get(code, 0.0) for code in ours)
