@@ -93,9 +93,9 @@ def stranded(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults,
         resolver=False,
         partitions=random.choice((1, 2, 3)),
         lasting=random.choice((3.0, 6.0)),
-        # If every third datagram is lost, a living process often needs a second to answer. All
-        # of a group would never be up at the same time.
-        give_up_after=random.choice((1.0, 2.0) if faults.loss < 0.3 else (2.0,)),
+        # If every third datagram is lost or damaged, a living process often needs two seconds to
+        # answer. All of a group would never be up at the same time.
+        give_up_after=random.choice((1.0, 2.0) if faults.loss + faults.corrupt < 0.3 else (4.0,)),
         leaves=0,
         clocks_set_back=0,
         collisions=0,
