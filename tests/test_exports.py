@@ -83,8 +83,8 @@ PUBLIC: dict[str, str] = {
         workloads
     """,
     "causewire.verify": """
-        Checker Checkpoint CheckpointError Counterexample MUTANTS NetworkModel PROGRAMS
-        PROPERTIES Program ProgramError Result SafetyViolation SearchOptions Setup Summary
+        Checker Checkpoint CheckpointError Counterexample EndpointError MUTANTS NetworkModel
+        PROGRAMS PROPERTIES Program ProgramError Result SafetyViolation SearchOptions Setup Summary
         Unit WorkerLostError broadcasts check_unit find find_starvation multicasts parse
         run_units unicasts up_to_renaming written
     """,

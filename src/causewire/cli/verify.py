@@ -15,6 +15,7 @@ from ..verify import (
     Checkpoint,
     CheckpointError,
     Counterexample,
+    EndpointError,
     Result,
     Summary,
     Unit,
@@ -24,6 +25,7 @@ from ..verify import (
 from ..verify.check import cores
 from ..verify.programs import written
 from ..verify.regression import case_of, repeatable
+from ..verify.replay import ReplayError
 from . import verify_starvation
 from .errors import CommandError
 from .output import colour, count, duration, print_json, say
@@ -55,7 +57,8 @@ and p1 to p2 once it has got a message; 1+2 is a multicast. Without --program, a
 given numbers of messages are checked, except for renamings of each other.
 
 exit status: 0 it holds, 1 a counterexample (or not all was looked at, or what was looked at means
-nothing, as nothing was ever concurrent, reordered or held back), 2 bad usage.
+nothing, as nothing was ever concurrent, reordered or held back), 2 bad usage, or an endpoint that
+cannot be checked: its copies are not independent, or its state is incomplete.
 """
 
 PUBLISHED: dict[tuple[str, tuple[int, ...]], tuple[str, int]] = {
@@ -78,8 +81,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     needs_directories(args)
-    if args.starvation:
-        return verify_starvation.run(args)
+    try:
+        return verify_starvation.run(args) if args.starvation else _run(args)
+    except (EndpointError, ReplayError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _run(args: argparse.Namespace) -> int:
     units = units_of(args)
     check_results(args, units[0].setup)
     summary = _searched(args, units)

@@ -12,9 +12,10 @@ The parts, from below: `setup` (what is checked), `programs` (what clients do),
 `actor` (one process as tables), `machine` (the system as numbers), `search` and
 `compiled`, with `library` and `kernel` (the same search twice),
 `reduction` (which packets commute), `check`, `jobs` and `workers` (one program, and many),
-`counterexample`, `lasso` (starvation), `sometimes` (against vacuity), `mutants`
-(what must be found), `variants`, `driver` and `channels` (the calls and the links of a
-node), `obituaries` (forgetting a process), `generator` (programs of relays).
+`selfcheck` (whether endpoints can be copied and compared), `counterexample`, `lasso`
+(starvation), `sometimes` (against vacuity), `mutants` (what must be found), `variants`,
+`driver` and `channels` (the calls and the links of a node), `obituaries` (forgetting a
+process), `generator` (programs of relays).
 """
 
 from .check import Checker, Result, SafetyViolation, SearchOptions, Unit, check_unit
@@ -33,6 +34,7 @@ from .programs import (
     up_to_renaming,
     written,
 )
+from .selfcheck import EndpointError
 from .setup import PROPERTIES, NetworkModel, Setup
 from .workers import WorkerLostError
 
@@ -44,6 +46,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Counterexample",
+    "EndpointError",
     "NetworkModel",
     "Program",
     "ProgramError",

@@ -44,7 +44,9 @@ from .event import (
 from .ghost import HERE, ONWARD, Ghost, Marked, Tag, tags_in, untainted
 from .post import Inbox, Post
 from .programs import Sends
+from .selfcheck import WATCHED, asked, check_original, examine
 from .setup import FREE, LOSS, PROPERTIES, REPEAT
+from .states import fields
 
 __all__ = ["Actor", "Move"]
 
@@ -124,6 +126,7 @@ class Actor:
         self._copies = [sum(1 << n * k + j for j in send.to) for k, send in enumerate(sends)]
         """By message: its copies, as bits (one to oneself never leaves, and stays known)."""
         start = post.setup.endpoint(index)
+        examine(start)
         none = (0,) * len(self.names)
         local = self.number(Local(start, len(sends), none, ghost.initial))
         self.initial = self.station(local, post.empty)
@@ -195,13 +198,29 @@ class Actor:
         seen = set()
         scripts: list[Script] = [()]
         for script in scripts:
+            original = self.locals[local].endpoint
+            before = original.value() if self.calls < WATCHED else None
             run = ExecutedEvent(self, self.locals[local], script)
             outcome = run.perform(event)
             self.calls += 1
+            if before is not None:
+                check_original(original, before)
             scripts += run.others
             if outcome[:3] + outcome[4:] not in seen:
                 seen.add(outcome[:3] + outcome[4:])
                 yield outcome
+
+    def lost_fields(self) -> set[str]:
+        """Return the attributes in which endpoints differ that are one local state."""
+        lost: set[str] = set()
+        for local, event in list(self._outcomes):
+            run = ExecutedEvent(self, self.locals[local], ())
+            outcome = run.perform(event)
+            if outcome.violation is None:
+                kept = dict(fields(self.locals[outcome.local].endpoint))
+                new = dict(fields(run.endpoint))
+                lost |= {name for name in kept if repr(kept[name]) != repr(new.get(name))}
+        return lost
 
     def sends_now(self, local: int) -> bool:
         """Return whether the client may make its next send."""
@@ -356,6 +375,6 @@ class Actor:
         wrong = {
             "undelivered": any(lacking),
             "unsent": state.left > 0 and not gone,  # it may wait for one that is gone
-            "left over": not self.post.setup.network.frozen and not state.endpoint.idle,
+            "left over": not self.post.setup.network.frozen and not asked(state.endpoint, "idle"),
         }
         return [kind for kind, holds in wrong.items() if holds]

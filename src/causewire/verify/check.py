@@ -23,7 +23,9 @@ from .ghost import Ghost, History, Marked, Past, Plain
 from .machine import Machine, Stage
 from .programs import Program
 from .reduction import Commuting
+from .replay import ReplayError
 from .search import Exploration, Watch, explore, shortest, walk
+from .selfcheck import EndpointError
 from .setup import PROPERTIES, Setup
 from .sometimes import met, needed
 
@@ -162,6 +164,10 @@ class Checker:
             unit: What to search, and how.
             watch: Called now and then with the numbers of states and transitions, and
                 the depth.
+
+        Raises:
+            EndpointError: Copies or states of the endpoint are wrong, so that a search of it
+                means nothing (see `selfcheck`).
         """
         start = time.perf_counter()
         stage = self._stage_for(unit)
@@ -183,6 +189,8 @@ class Checker:
             result.take(self._explore(unit, machine, result, watch, None))
         if result.violations and result.violation is None:
             result.violation = _shortest(unit, machine)
+        if result.violation is not None:
+            _confirm(result.violation, machine)
         lacking = needed(unit.setup, unit.options.ghost) - self._met
         self._met |= met(stage, lacking)
         result.met = self._met
@@ -272,6 +280,21 @@ def _shortest(unit: Unit, machine: Machine) -> SafetyViolation | None:
         return None
     way, kind = found
     return SafetyViolation(kind, unit.program, tuple(steps_of(machine, way)))
+
+
+def _confirm(violation: SafetyViolation, machine: Machine) -> None:
+    """Replay a violation on endpoints that are never copied."""
+    try:
+        violation.counterexample(machine.setup).confirm()
+    except ReplayError as error:
+        name = machine.setup.about.endpoint.__name__
+        lost = sorted(set().union(*(actor.lost_fields() for actor in machine.actors)))
+        hint = " and ".join(f"`{field}`" for field in lost)
+        hint = f"; endpoints that `_state` calls equal differ in {hint}" if hint else ""
+        raise EndpointError(
+            f"the counterexample cannot be replayed ({error}): `_state` or `_copy_into` of {name} "
+            f"is incomplete{hint}"
+        ) from None
 
 
 def cores() -> int:

@@ -17,7 +17,7 @@ from ..core.endpoint import Blocked
 from ..trace import Event, trace_of
 from .obituaries import opened
 from .programs import Program, written
-from .replay import Happening, Replay, Step, steps_of
+from .replay import Happening, Replay, ReplayError, Step, steps_of
 from .rows import rows_of
 from .setup import Setup
 from .states import endpoint_state
@@ -39,6 +39,45 @@ class Counterexample:
         return len(self.steps)
 
     # -- what went wrong ------------------------------------------------------
+
+    def confirm(self) -> None:
+        """Raise an error unless the replay, on endpoints that were never copied, goes wrong.
+
+        Raises:
+            ReplayError: The replay does not end as the search said.
+        """
+        error = self.replay.error
+        if (error is not None) != self.kind.startswith("error"):
+            raise ReplayError(f"an endpoint raises {error!r}" if error else "no endpoint fails")
+        if error is not None:
+            return
+        if self.kind in ("causal order", "FIFO order", "duplicate"):
+            if not self._disordered():
+                raise ReplayError("every delivery is in order")
+            return
+        names = self.setup.names
+        for source, destination in self.replay.pending():
+            raise ReplayError(f"a packet of {names[source]} to {names[destination]} is on its way")
+        if not self._unfinished():
+            raise ReplayError("everything is delivered")
+
+    def _disordered(self) -> bool:
+        """Whether a delivery repeats another one, or lacks one that had to come before it."""
+        known: list[set[str]] = [set() for _ in self.setup.names]
+        got: list[set[str]] = [set() for _ in self.setup.names]
+        before: dict[str, set[str]] = {}
+        to: dict[str, tuple[int, ...]] = {}
+        for h in self.replay.happened:
+            if h.kind == "send":
+                to[h.message], before[h.message] = h.peers, set(known[h.process])
+                known[h.process].add(h.message)
+            elif h.kind == "deliver":
+                needed = {each for each in before[h.message] if h.process in to[each]}
+                if h.message in got[h.process] or not needed <= got[h.process]:
+                    return True
+                got[h.process].add(h.message)
+                known[h.process] |= before[h.message] | {h.message}
+        return False
 
     def verdict(self) -> str:
         """What is wrong, in a sentence or two."""

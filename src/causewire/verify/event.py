@@ -11,7 +11,6 @@ another choice there (`ExecutedEvent.others`).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -19,6 +18,7 @@ from ..core.endpoint import Delivery, Endpoint, Outgoing, Packet
 from .ghost import Tag, tags_in
 from .obituaries import Member, opened
 from .post import Sent
+from .selfcheck import EndpointError, copied
 from .setup import FORGET, FREE, MARK, TICK, Setup
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class ExecutedEvent:
         self.script = script
         self.choices: list[int] = []
         self.others: list[Script] = []
-        self.endpoint = copy.copy(local.endpoint)
+        self.endpoint = copied(local.endpoint)
         if actor.post.driver.reacts:
             self.endpoint.on_delivery = self._delivered
         self.left = local.left
@@ -143,7 +143,7 @@ class ExecutedEvent:
         actor = self.actor
         endpoint = self.endpoint
         driver = actor.post.driver
-        packets: list[Outgoing] = []
+        sent: dict[int, list[int]] = {}
         try:
             if event == SEND:
                 self._send(self._choose(self._options() - 1) + 1)
@@ -158,10 +158,26 @@ class ExecutedEvent:
                 for delivery in endpoint.take_deliveries():
                     self._delivered(delivery)
             if event == PUMP or not driver.pumps:
-                packets = driver.take(endpoint)
+                sent = self._outgoing(driver.take(endpoint))
+            endpoint.on_delivery = None
+            k = self._number()
+        except EndpointError:
+            raise
         except Exception as error:
             self.violation = f"error: {type(error).__name__}: {error}"
-        endpoint.on_delivery = None
+            k, sent = 0, {}
+        return Outcome(
+            k,
+            tuple(sorted((j, tuple(numbers)) for j, numbers in sent.items())),
+            MARK if self.marked else FREE,
+            tuple(self.choices),
+            self.over,
+            self.violation,
+        )
+
+    def _outgoing(self, packets: list[Outgoing]) -> dict[int, list[int]]:
+        """Return the numbers of the packets that leave, by destination."""
+        actor = self.actor
         sent: dict[int, list[int]] = {}
         numbered = [(actor.numbers[name], packet) for name, packet in packets]
         for j, packet in self.member.outgoing(numbered):
@@ -171,21 +187,15 @@ class ExecutedEvent:
         if not actor.post.ordered:
             for numbers in sent.values():
                 numbers.sort()
-        if self.violation is not None and self.violation.startswith("error"):
-            k = 0
-        else:
-            touched = actor.ghost.marks and (self.touched or self.marked)
-            got = tuple(self.got)
-            k = actor.number(
-                Local(endpoint, self.left, got, self.ghost, self.out, touched, self.member.known)
-            )
-        return Outcome(
-            k,
-            tuple(sorted((j, tuple(numbers)) for j, numbers in sent.items())),
-            MARK if self.marked else FREE,
-            tuple(self.choices),
-            self.over,
-            self.violation,
+        return sent
+
+    def _number(self) -> int:
+        """Return the number of the local state after the event."""
+        actor = self.actor
+        touched = actor.ghost.marks and (self.touched or self.marked)
+        got = tuple(self.got)
+        return actor.number(
+            Local(self.endpoint, self.left, got, self.ghost, self.out, touched, self.member.known)
         )
 
     def _receive(self, sender: int, packet: Packet) -> None:
@@ -212,7 +222,13 @@ class ExecutedEvent:
                 continue
             bit = 1 << len(self.actor.names) * (tag.mid - 1) + j
             if self.out & bit:
-                raise RuntimeError(f"{packet} leaves a second time: do not use `forget`")
+                name = type(self.endpoint).__name__
+                raise EndpointError(
+                    f"{self.actor.names[self.actor.index]} sends {packet.kind} of message "
+                    f"{tag.mid} to {self.actor.names[j]} a second time, though nothing is lost: "
+                    f"look at `_copy_into` and `_state` of {name}; if {name} repeats messages "
+                    "by design, check it with --reductions symmetry,merge,prune"
+                )
             self.out |= bit
 
     def _options(self) -> int:

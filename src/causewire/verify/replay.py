@@ -180,6 +180,8 @@ class Replay:
         for self._step, step in enumerate(steps):
             try:
                 self._take(step)
+                for client in self.clients:
+                    hash(client.endpoint.value())  # which a search could not do without
             except ReplayError:
                 raise
             except Exception as error:
@@ -188,6 +190,16 @@ class Replay:
                 after(self)
             if self.error is not None:
                 break
+
+    def pending(self) -> list[tuple[int, int]]:
+        """Return source and destination of each packet that may still be received."""
+        return [
+            (flying.source, flying.destination)
+            for flying in self._flying
+            if flying.destination not in self.setup.network.frozen
+            and not self.clients[flying.destination].member.stopped
+            and self.clients[flying.destination].member.accepts(flying.source)
+        ]
 
     def note(
         self,

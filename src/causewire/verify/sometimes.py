@@ -23,6 +23,7 @@ from ..core.endpoint import Packet
 from .event import SEND
 from .machine import Stage
 from .obituaries import opened
+from .selfcheck import asked
 from .setup import Setup
 
 __all__ = ["SOMETIMES", "met", "needed"]
@@ -70,7 +71,9 @@ def _is_message(packet: Packet) -> bool:
 
 
 def _held(stage: Stage) -> bool:
-    return any(local.endpoint.blocked() for actor in stage.everybody() for local in actor.locals)
+    return any(
+        asked(local.endpoint, "blocked") for actor in stage.everybody() for local in actor.locals
+    )
 
 
 def _chained(stage: Stage) -> bool:

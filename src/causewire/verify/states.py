@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.endpoint import Endpoint, Packet
 
-__all__ = ["endpoint_state", "states_path"]
+__all__ = ["endpoint_state", "fields", "states_path"]
 
 _DEEP = 4
 """Objects within objects that are shown."""
@@ -31,7 +31,7 @@ def states_path(trace: str | os.PathLike[str]) -> Path:
 def endpoint_state(endpoint: Endpoint) -> dict[str, str]:
     """Return the fields of an endpoint that are not empty, as text."""
     state = {}
-    for name, value in _fields(endpoint):
+    for name, value in fields(endpoint):
         name = name.lstrip("_")
         whole = {name: value}
         if isinstance(value, Mapping):  # a line for each peer
@@ -43,7 +43,8 @@ def endpoint_state(endpoint: Endpoint) -> dict[str, str]:
     return state
 
 
-def _fields(value: object) -> Iterator[tuple[str, Any]]:
+def fields(value: object) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes of an object, by name, except for methods."""
     names: dict[str, None] = {}
     for kind in reversed(type(value).__mro__):
         slots = vars(kind).get("__slots__", ())
@@ -72,6 +73,6 @@ def _text(value: Any, deep: int) -> str:
         return f"[{said}]" if value else ""
     if hasattr(value, "__iter__"):
         return _text(list(value), deep)
-    inside = ((name.lstrip("_"), _text(each, deep - 1)) for name, each in _fields(value))
+    inside = ((name.lstrip("_"), _text(each, deep - 1)) for name, each in fields(value))
     said = ", ".join(f"{name}={text}" for name, text in inside if text)
     return f"({said})" if said else ""
