@@ -1,9 +1,10 @@
 """`adaptive`: causal delivery by naming what is undelivered, at most K names at a time.
 
 A message lists the messages of its causal past that are not known to be delivered. From
-the list the receiver knows what to wait for, and what to list in its own messages. This is
-latency-optimal: a message leaves at once and is held only for real predecessors. The price
-is the list. Three rules keep it short: no process lists an entry twice to the same peer;
+the list the receiver knows what to wait for, and what to list in its own messages. While the
+list fits, this is latency-optimal: a message leaves at once and is held only for real
+predecessors, where messages sent in one turn count as one (see Bursts). The price is the
+list. Three rules keep it short: no process lists an entry twice to the same peer;
 news of a delivery follows the entry to every process that learnt it; and a list that is
 longer than K (the option `cap`) travels in parts while its message waits.
 
@@ -41,7 +42,10 @@ Otherwise it joins lane[d] *with the list of this moment*.
 
 **Bursts.** Messages that are sent without anything learnt in between, and taken by the driver
 together, share their lists: the first to each destination lists the past as it is after all
-of them. It may so name a message that was sent after it, but before it left (see I2).
+of them. It may so name a message that was sent after it, but before it left (see I2). In
+other words, messages sent in one turn count as one: a process that delivers one of them lists
+the others, and what it sends to their destinations waits for them, although it may not depend
+on them.
 
 **Lanes.** The first message in a lane leaves when the rest of its list has at most K
 entries. The rest shrinks in two ways: an entry turns out to be delivered, or it is sent
@@ -73,12 +77,25 @@ news has not reached.
     I4  a message carries at most K entries, and a part at most max(K, 1).
 
 *Safety.* Let x -> m, both to d, and m from i. If i sent x, the channel is FIFO. Otherwise x
-is in the past of i when m is sent. If x is not delivered, then by I1 `past` has an entry for
-d that names x or a later message of the same channel. Either m lists it, so d holds m; or
-an earlier message of i to d did, and that is before m on the channel; d did not list it to
-i, since no process lists messages to itself. So d delivers m after x. I1 holds after the
-delivery of m at d, because the list of m and what d knows make up what i knew when it
-sent m; it holds after news, by I2, and after a send.
+is in the past of i when m is sent. If x is not delivered, then by I1 `past` has an entry e
+for d, or for a group with d, that names x or a later message of the same channel. Either m
+lists e, so d holds m; or an earlier message of i to d did, and that is before m on the channel;
+or d listed e to i. In the last case e is for a group, since no process lists messages to itself
+alone, and d has then delivered its own copy: d takes a list into its past only when it delivers
+the message with that list, which it holds for e. So d delivers m after x.
+
+*I1* holds after a send, which adds its entry, and after news: by I2 the entry that it drops, and
+all earlier messages on the same channels, are delivered. After the delivery of m from i at d,
+let (o, c, x) be undelivered, c other than d, and in the past of m (or a copy of m itself). If it
+was in the past of d before, its entry is still there: learning only replaces an entry by a newer
+one. Otherwise, by I1 for i, `past` of i had an entry e of o, of at least x, when m was sent. If m
+lists e, in parts or at the end, d learns it now. If m does not list e, then d sent e itself, d
+listed it to i, i listed it to d before, or e is an earlier multicast of i to a group with d. In
+all four cases e, or a newer entry of the same pair, was in the past of d before: of i's messages
+d has delivered those before m. If d has dropped it since, or did not take it from a list because
+it had the news already, then by I2 e is delivered to all its destinations, and x, which is e or
+before it on the channel from o to c, is delivered: a contradiction. The same holds if i has taken
+e off the list of m while m waited.
 
 *Liveness*, on a reliable network without any clock. Induction over the times at which lists
 are made, which is well founded: a list only names messages whose own lists were made before
@@ -96,12 +113,20 @@ replaced everything on its way to d, as in `ks`, and its sender were forgotten, 
 say any more that others must wait for what m had replaced. (Lists would be hardly
 shorter: what is on its way to d is listed once to each peer anyway.)
 
-With K = 0, entries travel in parts of one entry only. With K = None there is no limit:
-nothing waits at its sender, and everything is delivered at the same step as under `ks`.
+With K = None there is no limit: nothing waits at its sender, and everything is delivered at
+the same step as under `ks`, if the driver takes packets after each send. Messages that are sent
+in one turn count as one, and what depends on one of them may wait for the others as well. With
+K = 0, entries travel in parts of one entry only.
 
-Work is O(1) for each entry that is listed, learnt or found delivered. So a message within
-the cap costs O(K), whatever the number of processes and of messages in flight or held; a
-message beyond it costs O(its list).
+Work is O(1) for each entry that is listed, learnt or found delivered, with one exception: if a
+message leaves its lane after a newer entry of the same pair was listed to others, the peers that
+get news of that pair are sorted (`Past.listed`), which takes O(p log p) for p peers. So a message
+within the cap costs O(K), whatever the number of processes and of messages in flight or held; a
+message beyond it costs O(its list), and that sorting.
+
+The classes form layers, each in a module of its own: `Adaptive` (sends, receives, holds), on
+`RunEndpoint` (messages in runs), on `AliasEndpoint` (short names for groups), on `LaneEndpoint`
+(lanes and parts), on `ReportingEndpoint` (news), on `FifoEndpoint` (channels and acks).
 """
 
 from __future__ import annotations

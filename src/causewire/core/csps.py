@@ -23,13 +23,14 @@ what `hybrid` describes, this means:
 
 **The option `replies_early`**: a message to j does not wait for permits from j, if it is the
 next to leave. Algorithm 1 lets it wait, and so does this class by default; Algorithm 2 shows
-that it need not (Definition 4.1): what j has not been told to be delivered yet are messages
-of j itself, and FIFO keeps them before whatever j sends once it has delivered this one.
-`csps` flags all that `sps` flags, and permits nothing earlier, so the proof of `sps` covers
-it. A client that talks to one server then never waits, and need not be permitted in a hurry;
-nodes therefore choose it. What `sps` pays for this rule (ERRATA 2.11),
-`csps` does not: a message never overtakes one that is held, so all that is before a message
-in flight is in flight as well, and permits depend on acks alone, not on other permits.
+that it need not (Definition 4.1). The only messages that may still be undelivered are j's
+own, and FIFO, with the flags of j, keeps them before whatever j sends after it has delivered
+this one. `csps` permits nothing before `sps` does, and releases nothing before `sps` does, so
+the two invariants in `sps`, and the proof of safety there, hold for it as well. A client that
+talks to one server then never waits, and need not be permitted in a hurry; nodes therefore
+choose it. What `sps` pays for this rule (ERRATA 2.11), `csps` does not: a message never
+overtakes one that is held, so everything sent before a message in flight has already left,
+and permits depend on acks alone, not on other permits.
 
 The delay that this adds is bounded by round trips: not by those of the process that
 waits, but by those between the processes that it heard from and their receivers.
@@ -57,8 +58,8 @@ The messages themselves are in the columns of their receivers (`fifo`).
 The cost is amortised constant time per copy: each receiver is put into u once and
 examined once, alone or with its departure.
 
-Departures from the print: ids from 1 (ERRATA 1.1), acks as watermarks instead of marks in
-u (1.3, 3.2, 3.3), `pid` for each destination (3.1), flag and index apart (1.4), a permit
+Where this differs from the paper: ids from 1 (ERRATA 1.1), acks as watermarks instead of
+marks in u (1.3, 3.2, 3.3), `pid` for each destination (3.1), flag and index apart (1.4), a permit
 that overtakes its message is kept (1.5).
 """
 
@@ -133,7 +134,8 @@ class Csps(HybridEndpoint[HybridPeer]):
         self._tail: list[HybridPeer] = self._out
         """Where the receiver of the next message is appended: released or held messages."""
         self._per = 0
-        """Index of the next permit when `_tail` was determined; -1 if it has to be again."""
+        """Index of the next permit when `_tail` was determined; -1 if it must be determined
+        again."""
 
     def _peer(self, name: str) -> HybridPeer:
         self._refuse_forgotten((name,))

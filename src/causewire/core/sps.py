@@ -1,18 +1,18 @@
-"""`sps`: causal delivery by sender permission to send, with no wait that FIFO makes needless.
+"""`sps`: causal delivery by sender permission to send, without needless waits.
 
 Almeida's Algorithm 2, SPS-optimal, and its multicast, which the paper leaves to the
 reader. The rule (Definition 4.1): *a process i network-sends a message m to j when all
 messages that happened before m, sent to any process other than i, by any process other
-than j that sent messages to i, have been delivered*. Three waits of `csps` are not
-needed, because FIFO covers them already (section 5.6):
+than j that sent messages to i, have been delivered*. This is sender permission to send
+without the waits that FIFO makes unnecessary; `csps` has three of them (section 5.6):
 
     flag        no permit is needed for the sake of messages to the receiver
     permit      nor does one have to wait for their acks
     release     a message to j does not wait for permits from j
 
-In return, messages no longer leave in the order in which they were causal-sent, and it
-takes care to keep both searches, for what may leave and for what may be permitted,
-amortised constant. All messages are kept in causal-send order in a buffer u, from whose
+In return, messages no longer leave in the order in which they were causal-sent, and keeping
+both searches, for what may leave and for what may be permitted, amortised constant takes
+care. All messages are kept in causal-send order in a buffer u, from whose
 front those acknowledged by all are removed, and the missing permits in p. Say that u
 *lacks* only j up to m if no receiver but j has an ack outstanding for m or for anything
 before it; a message that has not left counts as outstanding. Then
@@ -27,9 +27,35 @@ with the indexes that the paper introduces (figure 4):
     m1  first message that has not left entirely              (or u.next)
     m2  first message causal-sent after the permit at p2      (or u.next)
     p2  first missing permit of another than the oldest's     (or p.next)
-    u2  first message that u lacks others up to               (or u.next)
+    u2  first message up to which some receiver other than j  (or u.next)
+        has not acked, j being the one that the oldest lacks
 
 Each of them only moves forward, passing every index once.
+
+**Invariants.** The paper proves for unicasts that FIFO and SPS imply causal delivery
+(Proposition 4.2). For multicasts, and with the two lines above:
+
+    I1  permits: if k has permitted its message n to i (n left without a flag, or its
+        permit was sent), then every message of k up to n, n included, has been
+        delivered to all its receivers other than i.
+    I2  releases: when i releases (m, j), every message that i had delivered when m
+        was causal-sent, and that came from another process than j, is permitted.
+
+I1 is the second line, because an ack is only sent after the delivery; a message that has not
+left has no acks, so it stops u.first and u2 as well. It remains true, because deliveries do.
+I2 is the first line: flagged messages enter p when they are delivered, per(m) is the end of p
+at the causal send of m, and before it no permit is missing, or only permits from j.
+
+*Safety.* Let x happen before m, both to d, and m from i. If i sent x, the channel is FIFO; if
+d sent x, d delivered its copy inside `send`. Otherwise there are processes p0, ..., pk = i,
+k > 0, such that p0 sent x; each pl sent a message y(l+1) that p(l+1) delivered before it sent
+the next; y1 is x or was sent after x; and the last of these messages is m, from pk to d. Take
+a shortest such chain, and assume that causal order was kept by all deliveries before that of
+m at d. If some pl with l > 0 is d, then yl is x, or x happened before it; d delivered yl before
+m, and so x before m. If none is, let z be the message that p1 sent on the chain, and q its
+receiver: p2, or d if k = 1. q is not p0: p0 is neither d nor i, and if p2 were p0, the chain
+could begin there. So by I2 y1 was permitted to p1 when z left, and by I1 x was delivered at d,
+which is not p1, before z left; and m was delivered after z left.
 
 A message is flagged if it leaves before it is permitted. Its permit follows at the event
 that makes the second line true: u.first or u2 has passed it. The optimisation that the
@@ -43,8 +69,8 @@ process before every stroke, the strokes pass at once. The permits then form a c
 through messages that have not left, and delays and buffers grow with the length of the
 game (ERRATA 2.11). In `csps` they do not.
 
-Departures from the print: indexes maintained on causal sends (ERRATA 2.2, 2.3), m2 moved
-when no permit is missing (2.4), index and flag apart (2.6), acks as watermarks instead of
+Where this differs from the paper: indexes maintained on causal sends (ERRATA 2.2, 2.3), m2
+moved when no permit is missing (2.4), index and flag apart (2.6), acks as watermarks instead of
 marks, permits too, so that they are repeated in optimal time and may come early (2.9),
 copies to oneself outside the buffer (2.10), and for multicasts messages instead of copies
 as the unit (ERRATA 4 uses copies).
