@@ -7,9 +7,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.endpoint import LocalProtocolError
-from ..protocols import Protocol, describe, names
-from .errors import CommandError
+from ..protocols import Protocol, names
+from .named import protocol_named
 from .output import fitted, print_json, say, table
 
 __all__ = ["configure", "run"]
@@ -29,10 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        chosen = [describe(name) for name in args.names or names()]
-    except LocalProtocolError as error:
-        raise CommandError(str(error)) from None
+    chosen = [protocol_named(name) for name in args.names or names()]
     if args.json:
         print_json({"protocols": [to_json(protocol) for protocol in chosen]})
     elif args.names:

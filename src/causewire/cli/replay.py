@@ -8,12 +8,14 @@ from typing import Any
 
 from .. import protocols
 from ..core.errors import LocalProtocolError
+from ..protocols import Protocol
 from ..sim import Config, SimulationError, Summary, simulate
 from ..sim.workloads import Replay
 from ..trace import TraceError
 from ..trace.formats.names import SPAN_FORMATS
 from .assignments import assign, table_of
 from .errors import CommandError
+from .named import OWN, protocol_named
 from .output import count, duration, print_json, say, table
 from .progress import Progress
 from .traces import Counted, add_trace_arguments, format_of, open_traces, span_options
@@ -37,7 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_trace_arguments(parser)
     add = parser.add_argument
-    add("--protocol", action="append", metavar="P", help="may be repeated; default: all that can")
+    add(
+        "--protocol",
+        action="append",
+        metavar="P",
+        help=f"a protocol, {OWN}; may be repeated; default: all that can",
+    )
     add("--run", metavar="NAME", help="the run to replay; default: the only one, or all spans")
     add("--no-pace", action="store_true", help="send as soon as possible: do not keep pauses")
     add("--seed", type=int, default=0, metavar="S", help="of every random draw; default: 0")
@@ -79,7 +86,8 @@ def _told(
         table(rows),
         "",
     ]
-    others = [name for name in summaries if not protocols.describe(name).causal]
+    compared = _protocols(args)
+    others = [name for name in summaries if not compared[name].causal]
     if others:
         lines.append(f"do not keep causal order: {', '.join(others)}")
     if refused:
@@ -104,10 +112,9 @@ def _runs(args: argparse.Namespace, workload: Replay) -> tuple[dict[str, Summary
     table_of(settings, "network")
     summaries: dict[str, Summary] = {}
     refused: dict[str, str] = {}
-    live = [name for name in protocols.names() if protocols.describe(name).live]
-    chosen_names = args.protocol or live
-    for number, name in enumerate(chosen_names, 1):
-        chosen = {**settings, "protocol": name, "seed": args.seed, "workload": workload}
+    chosen_protocols = _protocols(args)
+    for number, (name, protocol) in enumerate(chosen_protocols.items(), 1):
+        chosen = {**settings, "protocol": protocol, "seed": args.seed, "workload": workload}
         try:
             config = Config.from_dict(chosen)
         except SimulationError as error:
@@ -115,11 +122,20 @@ def _runs(args: argparse.Namespace, workload: Replay) -> tuple[dict[str, Summary
                 raise
             refused[name] = str(error)
             continue
-        with Progress(f"{name}, {number} of {len(chosen_names)} protocols") as progress:
+        with Progress(f"{name}, {number} of {len(chosen_protocols)} protocols") as progress:
             summaries[name] = simulate(config, progress=partial(_show, progress))
     if not summaries:
         raise CommandError(next(iter(refused.values())))
     return summaries, refused
+
+
+def _protocols(args: argparse.Namespace) -> dict[str, Protocol]:
+    """Return the protocols to compare, by name: those asked for, or all that are live."""
+    if args.protocol:
+        chosen = map(protocol_named, args.protocol)
+        return {protocol.name: protocol for protocol in chosen}
+    every = map(protocols.describe, protocols.names())
+    return {protocol.name: protocol for protocol in every if protocol.live}
 
 
 def _show(progress: Progress, sent: int, total: int) -> None:

@@ -15,6 +15,7 @@ from ..sim.workloads import KINDS
 from ..trace import TraceError, TraceWriter, open_writer
 from .assignments import assign, table_of
 from .errors import CommandError
+from .named import OWN, protocol_named
 from .output import count, duration, print_json, say, table
 from .progress import Progress
 from .quantities import nanoseconds
@@ -36,7 +37,7 @@ Durations have a unit: 250us, 5ms, 1.5s. Without --latency and --jitter a packet
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
-    add("--protocol", metavar="P", help="default: csps (causewire protocols lists them)")
+    add("--protocol", metavar="P", help=f"one that causewire protocols lists, {OWN}; default: csps")
     add("--processes", type=int, metavar="N", help="default: 10")
     add(
         "--messages", type=int, metavar="M", help="messages in all, replies included; default: 1000"
@@ -122,6 +123,8 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         table_of(settings, "network")["bandwidth"] = int(args.bandwidth) if bare else args.bandwidth
     for assignment in args.set:
         assign(settings, assignment)
+    if ":" in str(settings["protocol"]):
+        settings["protocol"] = protocol_named(settings["protocol"])
     return settings
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,7 @@ from ..verify.check import with_m1
 from ..verify.driver import DRIVERS
 from ..verify.generator import all_relays, sampled
 from .errors import CommandError
+from .named import OWN, protocol_named
 
 __all__ = [
     "REDUCTIONS",
@@ -57,7 +56,7 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         required=True,
         metavar="P",
-        help="a protocol (see causewire protocols), a mutant, or MODULE:NAME for a Protocol value",
+        help=f"a protocol (see causewire protocols), a mutant, {OWN}",
     )
     add("--processes", type=int, metavar="N", help="default: 3")
     add(
@@ -192,26 +191,12 @@ def protocol_of(args: argparse.Namespace) -> Protocol:
 
     That is one of the registry, a mutant, or MODULE:NAME for a `Protocol` in a module.
     """
-    module, colon, name = args.protocol.partition(":")
     try:
-        protocol = _imported(module, name) if colon else find(args.protocol)
+        protocol = protocol_named(args.protocol) if ":" in args.protocol else find(args.protocol)
         return protocol.with_options(**dict(map(_option, args.option)))
     except LocalProtocolError as error:
         more = "" if args.option else ", the mutants of docs/counterexamples.md, and MODULE:NAME"
         raise CommandError(f"{error}{more}") from None
-
-
-def _imported(module: str, name: str) -> Protocol:
-    """Return the `Protocol` called `name` in a module, which may be in this directory."""
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        value = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise CommandError(f"--protocol {module}:{name}: {error}") from None
-    if not isinstance(value, Protocol):
-        raise CommandError(f"--protocol {module}:{name}: not a Protocol: {value!r}")
-    return value
 
 
 def units_of(args: argparse.Namespace) -> list[Unit]:

@@ -44,6 +44,12 @@ def _states(found: Counterexample) -> str:
     return json.dumps([{"words": words, "endpoints": state} for words, state in steps])
 
 
+def _import_of(protocol: str) -> tuple[str, str] | None:
+    """Return the module and the name of a protocol that is given as MODULE:NAME."""
+    module, colon, name = protocol.partition(":")
+    return (module, name) if colon else None
+
+
 def keep(args: argparse.Namespace, found: Counterexample) -> None:
     """Write what was asked for."""
     if args.trace is not None:
@@ -55,4 +61,4 @@ def keep(args: argparse.Namespace, found: Counterexample) -> None:
     if args.draw is not None:
         write_file(args.draw, draw(found.events(), axis="order", note=found.verdict()))
     if args.regression is not None:
-        write_file(args.regression, regression_test(found))
+        write_file(args.regression, regression_test(found, _import_of(args.protocol)))

@@ -79,19 +79,30 @@ def case_of(found: Counterexample) -> dict[str, Any]:
     }
 
 
-def regression_test(found: Counterexample) -> str:
-    """The text of a file for pytest."""
+def regression_test(found: Counterexample, source: tuple[str, str] | None = None) -> str:
+    """Return the text of a file for pytest.
+
+    Args:
+        found: The run to repeat.
+        source: The module and the name from which the test imports the protocol, if the
+            protocol is not known by its name.
+    """
     mutant = MUTANTS.get(found.setup.name)
     protocol = found.setup.about if mutant is None else protocols.describe(mutant.of)
     right = protocol.causal and protocol.live
     check = "outcome.ok, outcome.explain()" if right else "not outcome.ok"
     kind = found.kind.partition(":")[0]
     case = "".join(_entry(key, value) for key, value in case_of(found).items())
+    imports, registered = "", ""
+    if source is not None:
+        module, name = source
+        imports = "from causewire import protocols\n"
+        registered = f"from {module} import {name}\n\nprotocols.register({name})\n"
     story = "\n".join(f"# {line}".rstrip() for line in found.words().splitlines())
     return f'''"""A run in which {found.setup.name} was found to go wrong: {kind}."""
 
-from causewire.testing import Case, replay
-
+{imports}from causewire.testing import Case, replay
+{registered}
 {story}
 
 CASE = {{
