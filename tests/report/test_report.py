@@ -216,6 +216,21 @@ def test_an_experiment_that_does_not_say_what_to_show(tmp_path: Path, drawn: lis
     assert drawn[0] == "latency_mean"
 
 
+def test_settings_that_are_durations_have_a_unit(tmp_path: Path, drawn: list[str]) -> None:
+    runs = [
+        {**each, "processes.think.value": think * 10**6, "latency_mean_ns": 10**6}
+        | {"metadata_bytes": 10, "run": f"{each['run']}-{think}", "processes": 10}
+        for each in [run("fifo", 10, 0, 10**9), run("csps", 10, 0, 10**9)]
+        for think in (20, 200)
+    ]
+    experiment = 'name = "try"\n[vary]\nprocesses.think = ["20ms", "200ms"]\n'
+    folder = sweep_folder(tmp_path / "sweep", runs, experiment)
+    page = report_sweep(folder, tmp_path / "report").page.read_text()
+    assert "Mean latency (ms), processes.think (ms) 200:" in page
+    assert "e+08" not in page
+    assert "Of these, fifo keeps no causal order." in page
+
+
 def test_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .. import protocols
+from ..durations import DurationError, parse_duration
 from .answers import answer, reading
 from .charts import bars_spec, lines_spec, series_name
 from .numbers import Point, points, select, table_rows
@@ -92,14 +94,14 @@ def report_sweep(
     figures, tables, numbers = plans_of(*parts)
     table = _Runs(layout.runs)
     if not figures and not tables:
-        figures = _usual(table)
+        figures = _usual(table, set(_durations(experiment)))
     with whole(out) as place:
         sections = _write(experiment, told, table, figures, tables, place, progress)
         title = str(experiment.get("title", told["name"]))
         question = str(experiment.get("question", "")) or f"{title}: what do the runs show?"
         said, sources = answer(str(experiment.get("answer", "")), numbers, table.rows)
         if not said:
-            said = _first_reading(sections)
+            said = " ".join([_first_reading(sections), *_unordered(table)])
         text = page(title, question, said, [*sections.evidence, *sources, sections.runs])
         (place / "index.html").write_text(text, encoding="utf-8")
     return SweepReport(out / "index.html", len(figures), len(tables), told["runs"], told["failed"])
@@ -162,7 +164,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _usual(table: _Runs) -> list[FigurePlan]:
+def _usual(table: _Runs, durations: Collection[str]) -> list[FigurePlan]:
     """Return figures of latency, execution time and metadata against the first varied number."""
     names = [
         name
@@ -177,12 +179,16 @@ def _usual(table: _Runs) -> list[FigurePlan]:
     x, *others = numbers
     followers = {"processes": ("processes.count", "messages")}.get(x, ())
     apart = tuple(name for name in others if name not in followers)
+    setting = x.removesuffix(".value")
+    timed = setting in durations
+    x_label = f"{setting} (ms)" if timed else x
     return [
         FigurePlan(
             name=y.removesuffix("_ns"),
-            title=f"{label} against {x}",
+            title=f"{label} against {setting if timed else x}",
             x=x,
-            x_label=x,
+            x_label=x_label,
+            x_factor=1e-6 if timed else 1.0,
             y=y,
             y_label=label,
             y_factor=factor,
@@ -199,6 +205,37 @@ class _Sections(NamedTuple):
     readings: list[str]
     """What the figures show, in a sentence each."""
     runs: str
+
+
+def _durations(experiment: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the settings that an experiment varies in durations, such as "processes.think"."""
+    for part in (experiment, *experiment.get("grid", [])):
+        for name, values in _varied(part.get("vary", {})):
+            try:
+                for value in values:
+                    parse_duration(value)
+            except DurationError:
+                continue
+            yield name
+
+
+def _varied(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Yield the settings in nested tables, with dots in their names, and their values."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _varied(value, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            yield prefix + name, value
+
+
+def _unordered(table: _Runs) -> Iterator[str]:
+    """Yield a sentence on the protocols that keep no causal order, if there are any."""
+    known = protocols.names()
+    compared = {row["protocol"] for row in table.rows(["protocol"], "the report")}
+    bad = [name for name in known if name in compared and not protocols.describe(name).causal]
+    if bad:
+        keep = "keeps" if len(bad) == 1 else "keep"
+        yield escape(f"Of these, {' and '.join(bad)} {keep} no causal order.")
 
 
 def _first_reading(sections: _Sections) -> str:
