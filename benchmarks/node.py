@@ -31,17 +31,19 @@ import logging
 import multiprocessing as mp
 import random
 import resource
+import signal
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from _builds import COMPILED, Builds
 
-from causewire.node import Config, Node, run
+from causewire.node import Closed, Config, Node, run
 from causewire.testing.proxy import Proxy
 
 PAYLOAD = bytes(64)
@@ -93,7 +95,11 @@ class Crew:
 
 
 def _job(work: Callable[..., Result], pipe: Connection, arguments: tuple[Any, ...]) -> None:
-    result = work(pipe, *arguments)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        result = work(pipe, *arguments)
+    except Closed:  # a signal has closed the node: nobody waits for a result
+        return
     usage = resource.getrusage(resource.RUSAGE_SELF)
     result["cpu"] = usage.ru_utime + usage.ru_stime - result.pop("cpu_before", 0.0)
     pipe.send(result)
@@ -465,7 +471,13 @@ def show_distance(seconds: float, repetitions: int, plot: str | None) -> None:
         print(f"  drawn in {plot}")
 
 
+def _terminated(number: int, frame: object) -> NoReturn:
+    print("terminated: what is printed so far is all that was measured", file=sys.stderr)
+    sys.exit(128 + number)
+
+
 def main() -> None:
+    signal.signal(signal.SIGTERM, _terminated)
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

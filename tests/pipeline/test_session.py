@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyspark
@@ -237,6 +237,20 @@ def test_settings_of_spark_on_the_command_line(capsys: pytest.CaptureFixture[str
     }
     with pytest.raises(CommandError, match=r"not of the form spark\.KEY=VALUE"):
         config_of(Namespace(conf=["ui=on"]))
+
+
+def test_a_signal_in_the_middle_of_a_call_is_not_hidden_by_another_call() -> None:
+    class Context:
+        def setJobDescription(self, what: str) -> None: ...  # noqa: N802
+        def setLocalProperty(self, key: str, value: object) -> None:  # noqa: N802
+            raise KeyError("p")  # the answer to the call that was interrupted
+
+    class Session:
+        sparkContext = Context()  # noqa: N815
+
+    spark: Any = Session()
+    with pytest.raises(SystemExit), described(spark, "sweep: two runs"):
+        raise SystemExit(143)
 
 
 def test_jobs_are_described(spark: SparkSession) -> None:

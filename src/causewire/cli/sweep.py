@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
                     )
     except PipelineError as error:
         raise CommandError(str(error)) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # the latter on SIGTERM
         print("interrupted: the same command goes on where this one was", file=sys.stderr)
         raise
     page, trouble = _reported(args.out)

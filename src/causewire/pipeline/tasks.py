@@ -71,7 +71,7 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
     spark.sparkContext.setJobDescription(what)
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         raise  # in the middle of a call to Java, which would fail if another one began now
     except BaseException:
         spark.sparkContext.setLocalProperty("spark.job.description", cast(Any, None))
