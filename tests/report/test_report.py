@@ -226,7 +226,7 @@ def test_settings_that_are_durations_have_a_unit(tmp_path: Path, drawn: list[str
     experiment = 'name = "try"\n[vary]\nprocesses.think = ["20ms", "200ms"]\n'
     folder = sweep_folder(tmp_path / "sweep", runs, experiment)
     page = report_sweep(folder, tmp_path / "report").page.read_text()
-    assert "Mean latency (ms), processes.think (ms) 200:" in page
+    assert "rocesses.think (ms) = 200: mean latency (ms) 1.00" in page
     assert "e+08" not in page
     assert "Of these, fifo keeps no causal order." in page
 
