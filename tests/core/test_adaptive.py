@@ -157,6 +157,22 @@ def test_without_a_cap_everything_is_delivered_at_the_same_step_as_under_ks() ->
     assert held > 1000, "hardly any message had to wait"
 
 
+def test_messages_sent_in_one_turn_count_as_one() -> None:
+    """What depends on one of them may wait for another, for which `ks` does not wait."""
+
+    def delivered(protocol: str, **options: Any) -> list[bytes]:
+        a, c, d = (protocols.create(protocol, name, tuple("acd"), **options) for name in "acd")
+        a.send("d", b"1")
+        a.send("c", b"2")
+        d.receive("a", dict(a.take_packets())["d"])
+        d.send("c", b"3")
+        c.receive("d", dict(d.take_packets())["c"])
+        return [delivery.payload for delivery in c.take_deliveries()]
+
+    assert delivered("ks") == [b"3"]
+    assert delivered("adaptive", cap=None) == []
+
+
 # -- parts --------------------------------------------------------------------
 
 
