@@ -95,7 +95,7 @@ class NoState(Right):
 
 class Unhashable(Right):
     def _state(self) -> Hashable:
-        return list(self._buffer), dict(self._unacked)  # type: ignore[return-value]
+        return list(self._buffer), dict(self._unacked)
 
 
 class SometimesUnhashable(Right):
