@@ -52,7 +52,7 @@ def test_in_words() -> None:
     )
     assert str(report).splitlines() == [
         "6 events, 3 messages, 3 processes, 1 run",
-        "1 violation",
+        "NOT causally ordered: 1 violation",
         f"in run 'r': {report.examples[0]}",
     ]
     assert str(check(TRIANGLE[:4])).splitlines() == [
@@ -86,6 +86,8 @@ def test_as_json() -> None:
         "lost": 0,
         "bad": 0,
         "reasons": {},
+        "verdict": "NOT causally ordered: 1 violation",
+        "unread": [],
         "examples": [
             {
                 "run": "r",

@@ -38,8 +38,8 @@ def test_where_the_time_went(
             )
         means[protocol] = summary.latency.mean_ns
     assert cli.main(["report", "traces", "--master", "local[2]"]) == 0
-    assert capsys.readouterr().out.startswith("traces/report/index.html: causally ordered in ")
-    out = traces / "report"
+    assert capsys.readouterr().out.startswith("traces-report/index.html: causally ordered in ")
+    out = Path("traces-report")
     rows = {row["run"]: row for row in read_csv(out / "times.csv")}
     assert {run: float(row["latency_mean_ns"]) for run, row in rows.items()} == pytest.approx(means)
     for row in rows.values():

@@ -96,9 +96,9 @@ def test_rows_in_are_rows_out_and_rows_in_quarantine(
     }
     assert quarantine["a.jsonl", 4].reason == "not a JSON object"
     assert quarantine["a.jsonl", 4].text == "not json"
-    assert quarantine["a.jsonl", 10].reason == "seq is negative: -1"
+    assert quarantine["a.jsonl", 10].reason == "seq is negative"
     assert quarantine["a.jsonl", len(lines) + 1].reason == "the last line is cut short"
-    assert quarantine["b.parquet", 6].reason == "seq must be an integer, not None"
+    assert quarantine["b.parquet", 6].reason == "seq must be an integer"
     assert "footer" in quarantine["c.parquet", None].reason
     rows_in = (len(lines) - 1 + 1) + len(table) + 1
     assert found.events.count() + len(quarantine) == rows_in
@@ -299,7 +299,7 @@ def test_spans_that_cannot_be_understood(tmp_path: Path) -> None:
         (6, "it has no startTimeUnixNano"),
         (7, "it has no startTimeUnixNano"),
         (8, "a span must be a JSON object"),
-        (9, "another span 0000000000000001 of the same trace"),
+        (9, "another span of the trace has its identifier"),
         (10, "its resource has no service.name"),
     ]
     assert len(rows) + len(refused) == 10  # spans, and one line that is no document
@@ -347,7 +347,7 @@ def test_a_file_with_a_mapping(spark: SparkSession, tmp_path: Path) -> None:
     assert first == Event("production", "a", 0, None, None, "send", "a", 1, ("b", "c"))
     assert second.kind == "deliver"
     assert {row.row: row.reason for row in found.quarantine.collect()} == {
-        3: "seq must be an integer, not 'first'",
+        3: "seq must be an integer",
         4: "a send row needs origin and mid",
     }
 
@@ -371,6 +371,6 @@ def test_a_table_of_spark_with_an_order(spark: SparkSession) -> None:
         ("b", 1, 1),
     ]
     (bad,) = found.quarantine.collect()
-    assert bad.reason == "mid is negative: -1"
+    assert bad.reason == "mid is negative"
     (row,) = check_runs(found.events).collect()
     assert row.violations == 1

@@ -153,7 +153,7 @@ def test_what_is_not_understood_is_told(tmp_path: Path) -> None:
     assert reasons == [
         ("a.json", 2, "it has no startTimeUnixNano"),
         ("a.json", 3, "a span must be a JSON object"),
-        ("a.json", 4, "'xyz' is not an identifier of 32 hex digits"),
+        ("a.json", 4, "an identifier does not have 32 hex digits"),
         ("a.json", 6, "its resource has no service.name"),
         ("b.gz", None, reasons[4][2]),
         ("readme.txt", None, "not a file of spans, but shiviz"),

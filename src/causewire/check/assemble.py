@@ -95,5 +95,6 @@ def merged(reports: Iterable[Report], limit: int) -> Report:
         whole.lost += report.lost
         whole.bad.update(report.bad)
         whole.examples += report.examples[: limit - len(whole.examples)]
+        whole.unread += report.unread
         whole.bad_rows += report.bad_rows[: limit - len(whole.bad_rows)]
     return whole

@@ -26,14 +26,13 @@ import numpy as np
 from .._compiled import Bytes, Longs, compiled
 from .columns import SEND, Columns, RunColumns
 from .kernel import FOREIGN_SEND, UNMATCHED, Odd, OrderError
-from .report import BadRow
+from .report import NEVER_SENT, BadRow
 from .source import Source
 
 __all__ = ["Judged", "judge"]
 
 _PROCESS, _ORIGIN, _MID = int(Odd.PROCESS), int(Odd.ORIGIN), int(Odd.MID)
 
-NEVER_SENT = "delivered, but never sent"
 NOT_ADDRESSED = "delivered, but not addressed to it"
 SENT_BY_ANOTHER = "sent by another process than its origin"
 

@@ -6,7 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["BadRow", "Link", "MessageId", "Report", "Violation"]
+__all__ = ["NEVER_SENT", "BadRow", "Link", "MessageId", "Report", "Violation"]
+
+NEVER_SENT = "delivered, but never sent"
+"""The reason of a bad row: a delivery whose send is not in the trace."""
 
 
 class MessageId(NamedTuple):
@@ -129,7 +132,8 @@ class Report:
     restarted, and cannot be overtaken. `bad` counts rows that cannot be right,
     by reason; `duplicates`, second deliveries, are not among them. `examples`
     has, for the first messages that were overtaken, the first time that it
-    happened to each; `bad_rows` has the first of those.
+    happened to each; `bad_rows` has the first of those. `unread` names the files, with
+    the reason, of which nothing, or not everything, could be read.
     """
 
     events: int = 0
@@ -144,11 +148,43 @@ class Report:
     bad: Counter[str] = field(default_factory=Counter)
     examples: list[Violation] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     @property
     def ordered(self) -> bool:
-        """Whether all deliveries are in causal order."""
+        """Whether no violation was found."""
         return self.violations == 0
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the input is complete and consistent, so that finding no violation means order.
+
+        It is not if files could not be read, or if there are rows that cannot be right.
+        """
+        return not self.bad and not self.unread
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one line: in order, violated, or why the check cannot tell."""
+        if not self.ordered:
+            return f"NOT causally ordered: {_count(self.violations, 'violation')}"
+        if self.conclusive:
+            return "causally ordered"
+        reasons = []
+        if self.unread:
+            more = "; ..." if len(self.unread) > 1 else ""
+            files = _count(len(self.unread), "file")
+            reasons.append(f"{files} could not be read ({self.unread[0]}{more})")
+        if missing := self.bad[NEVER_SENT]:
+            senders = sorted({row.origin for row in self.bad_rows if row.reason == NEVER_SENT})
+            of = f" of {_listed(tuple(senders))}" if senders else ""
+            reasons.append(
+                f"the sends of {_count(missing, 'delivery', 'deliveries')}{of} are missing "
+                "(give the files of all nodes)"
+            )
+        if others := self.bad.total() - self.bad[NEVER_SENT]:
+            reasons.append(f"{_count(others, 'row')} cannot be right")
+        return f"cannot tell: {', and '.join(reasons)}"
 
     def to_json(self) -> dict[str, Any]:
         """As in the output of `causewire check --json`."""
@@ -164,6 +200,8 @@ class Report:
             "lost": self.lost,
             "bad": self.bad.total(),
             "reasons": dict(sorted(self.bad.items())),
+            "verdict": self.verdict,
+            "unread": list(self.unread),
             "examples": [violation.to_json() for violation in self.examples],
             "bad_rows": [row.to_json() for row in self.bad_rows],
         }
@@ -176,7 +214,7 @@ class Report:
             _count(self.runs, "run"),
         ]
         lines = [", ".join(size)]
-        lines.append("causally ordered" if self.ordered else _count(self.violations, "violation"))
+        lines.append(self.verdict)
         if self.duplicates:
             lines.append(_count(self.duplicates, "duplicate"))
         if self.undelivered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,12 +15,24 @@ from .errors import CommandError
 from .output import colour, count, print_json, say
 from .progress import Progress
 from .spark import SparkProgress, add_spark_arguments, config_of
-from .traces import add_trace_arguments, columns_of, format_of, open_input, span_options
+from .traces import (
+    INFERRED,
+    add_trace_arguments,
+    columns_of,
+    format_of,
+    open_input,
+    refusals,
+    span_options,
+)
 
 if TYPE_CHECKING:
     from ..check import Report
+    from ..trace.formats.rows import Refused
 
 __all__ = ["configure", "run"]
+
+QUARANTINE = 1000
+"""Rows that were refused, with file and number, in the output as JSON."""
 
 SPARK_FROM = 1 << 30
 """Bytes of trace files in a directory from which on Spark is the default engine."""
@@ -34,8 +47,9 @@ examples:
 A directory with a gigabyte of traces or more is checked on Spark, if PySpark is there; so is what
 has a --master. docs/pipeline.md tells when that is faster.
 
-exit status: 0 in causal order, 1 violated or with rows that cannot be right, 2 the trace cannot be
-judged. Duplicates and undelivered messages are counted, and change nothing about that.
+exit status: 0 in causal order, 1 violated, or incomplete (rows that cannot be right, files that
+cannot be read), 2 the trace cannot be judged at all. Rows that are not understood, duplicates and
+undelivered messages are counted, and change nothing about that.
 """
 
 
@@ -70,12 +84,13 @@ def run(args: argparse.Namespace) -> int:
                 "inferred": checked.inferred,
                 "quarantined": checked.refused.total(),
                 "refused": dict(sorted(checked.refused.items())),
+                "quarantine": [row._asdict() for row in _first(checked.quarantine)],
                 "notes": dict(sorted(checked.notes.items())),
             }
         )
     else:
         say(_told(checked, args.traces))
-    return 0 if checked.report.ordered and not checked.report.bad else 1
+    return 0 if checked.report.ordered and checked.report.conclusive else 1
 
 
 class _Checked(NamedTuple):
@@ -85,6 +100,8 @@ class _Checked(NamedTuple):
     inferred: bool = False
     refused: Counter[str] = Counter()
     notes: Counter[str] = Counter()
+    quarantine: Sequence[Refused] = ()
+    """The first of the rows that were refused."""
 
 
 def _check(args: argparse.Namespace) -> _Checked:
@@ -105,7 +122,8 @@ def _check(args: argparse.Namespace) -> _Checked:
             strict=args.strict,
             progress=lambda done: progress.about(done, rows, "events"),
         )
-    return _Checked(report, inferred, found.refused, found.notes)
+    report.unread += found.unread
+    return _Checked(report, inferred, found.refused, found.notes, found.quarantine)
 
 
 def _engine(args: argparse.Namespace, kind: str) -> str:
@@ -154,7 +172,9 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                     config=config,
                     **_options(args, kind),
                 )
-                return _Checked(checked.report, False, checked.refused, checked.notes)
+                return _Checked(
+                    checked.report, False, checked.refused, checked.notes, checked.quarantine
+                )
     except PipelineError as error:
         other = " (--engine local needs no Spark)" if args.engine == "auto" else ""
         raise CommandError(f"{error}{other}") from None
@@ -171,6 +191,11 @@ def _options(args: argparse.Namespace, kind: str) -> dict[str, str]:
     return {"processBy": how.process_by, "runBy": how.run_by}
 
 
+def _first(quarantine: Sequence[Refused]) -> list[Refused]:
+    """Return the first rows that were refused, in the same order on every engine."""
+    return sorted(quarantine, key=lambda one: (one.row or 0, one.file, one.reason))[:QUARANTINE]
+
+
 def _told(checked: _Checked, traces: list[str]) -> str:
     report = checked.report
     size = ", ".join(
@@ -183,18 +208,13 @@ def _told(checked: _Checked, traces: list[str]) -> str:
     )
     lines = [size]
     if checked.inferred:
-        lines.append(
-            "messages were inferred from vector clocks: that they are in order proves nothing"
-        )
-    if report.ordered:
-        lines.append(colour("causally ordered", "green"))
-    else:
-        found = f"NOT causally ordered: {count(report.violations, 'violation')}"
-        lines.append(colour(found, "red"))
+        lines.append(INFERRED)
+    good = report.ordered and report.conclusive
+    lines.append(colour(report.verdict, "green" if good else "red"))
     if report.duplicates:
         lines.append(f"{count(report.duplicates, 'message was', 'messages were')} delivered twice")
     if report.identical:
-        lines.append(f"{count(report.identical, 'row')} there twice, and taken once")
+        lines.append(f"{count(report.identical, 'duplicate row')}, counted once")
     if report.lost:
         copies = count(report.lost, "copy", "copies")
         lines.append(f"{copies} lost with processes that were restarted")
@@ -203,8 +223,7 @@ def _told(checked: _Checked, traces: list[str]) -> str:
     for reason, number in sorted(report.bad.items()):
         lines.append(f"{count(number, 'bad row')}: {reason}")
     lines += [f"  {row}" for row in report.bad_rows]
-    for reason, number in sorted(checked.refused.items()):
-        lines.append(f"{count(number, 'row')} not understood: {reason}")
+    lines += refusals(checked.refused, checked.quarantine)
     for note, number in sorted(checked.notes.items()):
         lines.append(f"note: {number:,} {note}")
     for number, violation in enumerate(report.examples, 1):

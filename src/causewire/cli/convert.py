@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     output = Path(args.output)
     try:
-        trace, _ = open_traces(args)
+        trace = open_traces(args).trace
         total = trace.about_rows() if args.run is None else None
         with Progress("converting") as progress:
             if output.suffix in SHIVIZ:

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     around = _named(args.around, "--around", "ORIGIN:MID") if args.around is not None else None
     begin, end = _edge(args.begin, "--from"), _edge(args.end, "--to")
     try:
-        trace, _ = open_traces(args)
+        trace = open_traces(args).trace
         run, violation = args.run, None
         if args.violation is not None:
             run, violation = _violation(trace, args.violation, args.run)

@@ -12,7 +12,7 @@ from ..trace import Trace, TraceError
 from .errors import CommandError
 from .output import write_file
 from .progress import Progress
-from .traces import add_trace_arguments, is_shiviz, open_traces
+from .traces import add_trace_arguments, is_shiviz, open_input, open_traces
 
 if TYPE_CHECKING:
     from ..explore import EndpointStates
@@ -70,11 +70,11 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("--replay is for --save: the page itself has a panel for replays")
     more = f" and {len(args.traces) - 1} more" if len(args.traces) > 1 else ""
     try:
-        trace, _ = open_traces(args)
+        trace = open_traces(args).trace
         if args.save is not None:
             return _save(args, trace, Path(args.traces[0]).name + more)
         server = explore(
-            (lambda: open_traces(args)[0]) if args.follow else trace,
+            (lambda: open_input(args)[0].trace) if args.follow else trace,
             title=Path(args.traces[0]).name + more,
             follow=[Path(name) for name in args.traces] if args.follow else [],
             port=args.port,

@@ -97,7 +97,7 @@ def _told(
 
 def _workload(args: argparse.Namespace) -> Replay:
     by_request = format_of(args) in SPAN_FORMATS and span_options(args).process_by == "request"
-    trace, _ = open_traces(args)
+    trace = open_traces(args).trace
     total = trace.about_rows()
     with Progress("reading") as progress:
         read = Counted(trace, lambda done: progress.about(done, total, "events"))

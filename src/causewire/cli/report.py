@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..report.plan import ReportError
 from ..trace import Trace, TraceError
-from ..trace.storage import is_url
+from ..trace.storage import is_pattern
 from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
@@ -38,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add_trace_arguments(parser, "the output of a sweep; or traces, to be checked:")
-    add("--out", metavar="DIR", help="where the report goes; default: TRACE/report")
+    add("--out", metavar="DIR", help="where the report goes; default: TRACE-report, SWEEP/report")
     add(
         "--master", metavar="URL", help="check the trace on Spark: local[4], spark://host:7077, ..."
     )
@@ -51,11 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     path = Path(args.traces[0])
     try:
-        if not path.exists() and not is_url(args.traces[0]):
-            raise ReportError(f"{path}: no such file or directory")
-        if is_sweep(path):
-            return _sweep(path, args)
-        return _trace(path, args)
+        return _sweep(path, args) if is_sweep(path) else _trace(args)
     except (ReportError, TraceError) as error:
         raise CommandError(str(error)) from None
 
@@ -82,34 +79,49 @@ def _sweep(path: Path, args: argparse.Namespace) -> int:
     return 0
 
 
-def _trace(path: Path, args: argparse.Namespace) -> int:
+def _trace(args: argparse.Namespace) -> int:
     from ..report.checks import report_check
 
-    out = Path(args.out) if args.out else _default(path)
-    trace, _ = open_traces(args)
+    out = Path(args.out) if args.out else _default(args.traces)
+    read = open_traces(args)
+    trace = read.trace
     found, rows = _here(trace, args) if args.master is None else _on_spark(args)
+    found.unread += read.unread
     with Progress("writing the report") as progress:
         told = report_check(
             trace,
             found,
             out,
             rows,
+            refused=read.refused,
+            notes=read.notes,
+            one_clock=not read.spans,
             progress=lambda done, total: progress.of(done, total, "pictures"),
         )
     if args.json:
-        print_json({**told._asdict(), "page": str(told.page)})
+        print_json(
+            {
+                **told._asdict(),
+                "page": str(told.page),
+                "quarantined": read.refused.total(),
+                "refused": dict(sorted(read.refused.items())),
+                "unread": found.unread,
+            }
+        )
     else:
-        verdict = "causally ordered" if told.ordered else count(told.violations, "violation")
-        print(f"{told.page}: {verdict} in {count(found.events, 'event')}")
-    return 0 if told.ordered else 1
+        print(f"{told.page}: {found.verdict} in {count(found.events, 'event')}")
+    return 0 if found.ordered and found.conclusive else 1
 
 
-def _default(path: Path) -> Path:
-    """Return where a report goes: into a directory of traces, or next to a file or store."""
-    if path.is_dir():
-        return path / "report"
-    near = path if path.exists() else Path(path.name)
-    return near.with_name(f"{near.stem}-report")
+def _default(traces: Sequence[str]) -> Path:
+    """Return where a report goes: next to a file, or next to the directory of several."""
+    first = Path(traces[0])
+    if len(traces) == 1 and not first.is_dir() and not is_pattern(traces[0]):
+        near = first if first.exists() else Path(first.name)
+        return near.with_name(f"{near.stem}-report")
+    folder = first if first.is_dir() else first.parent
+    name = f"{folder.resolve().name}-report"
+    return Path(name) if Path.cwd().is_relative_to(folder.resolve()) else folder.with_name(name)
 
 
 def _here(trace: Trace, args: argparse.Namespace) -> tuple[Report, list[dict[str, Any]]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,16 @@ from ..trace import (
 )
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
 from ..trace.shiviz import DELIMITER, PATTERN
+from .output import count
 from .progress import Progress
 
 if TYPE_CHECKING:
     from ..trace.formats.foreign import Foreign
+    from ..trace.formats.rows import Refused
     from ..trace.formats.spans import SpanOptions
 
 __all__ = [
+    "INFERRED",
     "SHIVIZ",
     "Counted",
     "add_trace_arguments",
@@ -34,11 +38,18 @@ __all__ = [
     "is_shiviz",
     "open_input",
     "open_traces",
+    "refusals",
     "span_options",
 ]
 
 SHIVIZ = (".shiviz", ".log", ".txt")
 """Suffixes of ShiViz logs, for which nobody has agreed on one."""
+
+INFERRED = "messages were inferred from vector clocks: that they are in order proves nothing"
+"""What has to be said about a log that names no messages."""
+
+_FEW = 3
+"""Rows that are named with the reason why they were refused."""
 
 _LONG = 4_000_000
 """Bytes of a file from which on reading it takes a noticeable time before its first row."""
@@ -189,10 +200,34 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
         ), False
 
 
-def open_traces(args: argparse.Namespace) -> tuple[Trace, bool]:
-    """Return the trace, and whether its messages are only inferred (from vector clocks)."""
+def open_traces(args: argparse.Namespace) -> Foreign:
+    """Return the trace; what it lacks is said on standard error."""
     found, inferred = open_input(args)
-    return found.trace, inferred
+    lines = [INFERRED] if inferred else []
+    for line in [*lines, *refusals(found.refused, found.quarantine)]:
+        print(line, file=sys.stderr)
+    return found
+
+
+def refusals(refused: Mapping[str, int], quarantine: Sequence[Refused]) -> list[str]:
+    """Return lines on the rows and files that were refused: how many, why, and the first few.
+
+    Args:
+        refused: How many, by reason.
+        quarantine: The rows themselves, or the first of them.
+    """
+    lines = []
+    for reason, number in sorted(refused.items()):
+        alike = [one for one in quarantine if one.reason == reason]
+        where = [
+            one.file if one.row is None else f"{one.file} row {one.row:,}" for one in alike[:_FEW]
+        ]
+        more = ", ..." if number > len(where) else ""
+        files = bool(alike) and all(one.row is None for one in alike)
+        what = count(number, "file" if files else "row")
+        at = f" ({', '.join(where)}{more})" if where else ""
+        lines.append(f"{what} not understood: {reason}{at}")
+    return lines
 
 
 def _bytes_of(names: Sequence[str]) -> int:

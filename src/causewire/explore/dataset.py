@@ -218,7 +218,8 @@ class Dataset:
         if loaded.report is None:
             return {"trouble": loaded.trouble} if loaded.trouble else None
         told = loaded.report.to_json()
-        del told["examples"], told["bad_rows"]
+        for part in ("examples", "bad_rows", "verdict", "unread"):  # with names as they are
+            del told[part]
         return told
 
     @property

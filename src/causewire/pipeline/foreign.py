@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..check import Report
 from ..trace import TraceError
+from ..trace.formats.rows import Refused, unread_files
 from .check import check_runs
 from .errors import PipelineError, reason
 from .outcomes import ERROR, OUTCOME, error_of, report_of
@@ -15,6 +16,8 @@ from .session import session
 from .sources import ingest
 
 __all__ = ["ForeignReport", "check_foreign"]
+
+_QUARANTINE = 1000
 
 
 class ForeignReport(NamedTuple):
@@ -24,6 +27,8 @@ class ForeignReport(NamedTuple):
     refused: Counter[str]
     """How many rows and files could not be understood, by reason."""
     notes: Counter[str]
+    quarantine: list[Refused]
+    """The first of them, by their numbers in their files; whole files come first."""
 
 
 def check_foreign(
@@ -57,7 +62,8 @@ def check_foreign(
             try:
                 table = check_runs(found.events, examples=examples).toArrow().cast(OUTCOME)
                 refused = found.quarantine.groupBy("reason").count().collect()
-                first = found.quarantine.first() if table.num_rows == 0 else None
+                first = found.quarantine.orderBy("row", "file").limit(_QUARANTINE).collect()
+                understood = found.understood({row.file for row in first})
                 notes = found.notes()
             finally:
                 rows.unpersist()
@@ -65,13 +71,15 @@ def check_foreign(
             raise
         except Exception as error:  # Py4J, gRPC and the JVM raise what they like
             raise PipelineError(f"the check failed: {reason(error)}") from None
+    quarantine = [Refused(r.file, r.row, r.reason, r.text) for r in first]
     if table.num_rows == 0:
-        if first is None:
+        if not quarantine:
             raise TraceError(paths[0], None, "no rows")
-        raise TraceError(first.file, first.row, first.reason)
+        raise TraceError(*quarantine[0][:3])
     for row in table.to_pylist():
         if row["trouble"] == ERROR:
             raise error_of(row["detail"])
-    return ForeignReport(
-        report_of(table, examples), Counter({r.reason: r["count"] for r in refused}), notes
-    )
+    report = report_of(table, examples)
+    report.unread += unread_files(quarantine, understood)
+    counts = Counter({r.reason: r["count"] for r in refused})
+    return ForeignReport(report, counts, notes, quarantine)

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..check import MessageId, Report, Violation
+from ..check import BadRow, MessageId, Report, Violation
 from ..trace import Event, Trace
 from .names import shown
-from .page import csv_link, details, diagram, page, section, whole, write_csv
+from .page import csv_link, details, diagram, markup, page, section, whole, write_csv
 from .spacetime import draw
 from .tables import html_table
 from .violations import Overtaking
@@ -33,6 +33,7 @@ class CheckReport(NamedTuple):
     ordered: bool
     violations: int
     drawn: int
+    verdict: str
 
 
 def overtaking(violation: Violation) -> Overtaking:
@@ -48,6 +49,10 @@ def report_check(
     found: Report,
     out: Path,
     runs: Sequence[Mapping[str, Any]] = (),
+    *,
+    refused: Mapping[str, int] | None = None,
+    notes: Mapping[str, int] | None = None,
+    one_clock: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
     """Write the report of a check, and return what it contains.
@@ -57,6 +62,9 @@ def report_check(
         found: The result of the check.
         out: The directory of the report. It appears when the report is complete.
         runs: Rows of `metrics.RUNS`, if there are any.
+        refused: How many rows and files of the input were not understood, by reason.
+        notes: What else there is to say about the input, with numbers.
+        one_clock: Whether times of different processes can be compared.
         progress: Called with the pictures that are drawn so far, and all.
 
     Raises:
@@ -68,30 +76,45 @@ def report_check(
         if runs:
             from .times import write_times
 
-            sections.append(write_times(runs, place))
-        counts = [(what, f"{number:,}", source) for what, number, source in _counts(found)]
-        text = write_csv(
-            place / "counts.csv", ("what", "number"), [row[:2] for row in _counts(found)]
-        )
+            sections.append(write_times(runs, place, one_clock=one_clock))
+        numbers = [*_counts(found), *_of_input(refused or {}, notes or {})]
+        counts = [(what, f"{number:,}", source) for what, number, source in numbers]
+        text = write_csv(place / "counts.csv", ("what", "number"), [row[:2] for row in numbers])
         heading = ("what", "number", "where it comes from")
         table = html_table(heading, counts, "In numbers")
         link = f'<p class="small">Save: {csv_link("counts.csv", text)}.</p>'
         sections.append(section("In numbers", table, link))
         if found.bad_rows:
-            rows = [[str(row.run), row.process, str(row.seq), str(row)] for row in found.bad_rows]
+            rows = [
+                [shown(row.run), shown(row.process), str(row.seq), str(_shortened(row))]
+                for row in found.bad_rows
+            ]
             head = ("run", "process", "seq", "what is wrong")
             sections.append(section("Rows that cannot be right", html_table(head, rows)))
         question = f"Is {shown(name)} causally ordered?"
         whole_page = page(
-            "A trace, checked", question, _answer(found), sections, good=found.ordered
+            "A trace, checked",
+            question,
+            _answer(found),
+            sections,
+            good=found.ordered and found.conclusive,
         )
         (place / "index.html").write_text(whole_page, encoding="utf-8")
     drawn = min(len(found.examples), DRAWN)
-    return CheckReport(out / "index.html", found.ordered, found.violations, drawn)
+    return CheckReport(
+        out / "index.html",
+        found.ordered and found.conclusive,
+        found.violations,
+        drawn,
+        found.verdict,
+    )
 
 
 def _answer(found: Report) -> str:
     seen = f"{found.messages:,} messages among {found.processes:,} processes"
+    if found.ordered and not found.conclusive:
+        verdict = found.verdict.removeprefix("cannot tell: ")
+        return f"Cannot tell: {markup(verdict)}. In {seen}, no violation was found."
     if found.ordered:
         return f"Yes. In {seen}, nothing was delivered before something that it may depend on."
     times = "once" if found.violations == 1 else f"{found.violations:,} times"
@@ -110,11 +133,23 @@ def _counts(found: Report) -> list[tuple[str, int, str]]:
         ("runs", found.runs, "names in the column run"),
         ("violations", found.violations, f"{delivers} that the check refused"),
         ("delivered twice", found.duplicates, f"{delivers} with the same message and process"),
+        ("duplicate rows", found.identical, "rows that are there again, counted once"),
+        ("copies lost", found.lost, "copies to processes that were restarted"),
         ("copies undelivered", found.undelivered, f"destinations of sends, without {delivers}"),
         *(
             (f"bad rows: {why}", number, "rows left out")
             for why, number in sorted(found.bad.items())
         ),
+    ]
+
+
+def _of_input(refused: Mapping[str, int], notes: Mapping[str, int]) -> list[tuple[str, int, str]]:
+    return [
+        *(
+            (f"not understood: {why}", number, "rows and files of the input, left out")
+            for why, number in sorted(refused.items())
+        ),
+        *((what, number, "the input") for what, number in sorted(notes.items())),
     ]
 
 
@@ -171,6 +206,11 @@ def _named(violation: Violation) -> Violation:
             for link in violation.chain
         ),
     )
+
+
+def _shortened(row: BadRow) -> BadRow:
+    """Return a bad row with names that can be shown."""
+    return row._replace(run=shown(row.run), process=shown(row.process), origin=shown(row.origin))
 
 
 def _event(event: Event) -> Event:

@@ -15,8 +15,9 @@ __all__ = ["LONGEST", "natural", "shown", "visible"]
 LONGEST = 48
 """Characters of a name that are shown; the rest is cut off."""
 
-_SENTENCE = 600
-"""Characters of a sentence that are shown."""
+_SENTENCE = 20_000
+"""Characters of a sentence that are shown. The names in it are to be shortened one by one,
+with `shown`: this is for what comes from elsewhere."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 """Unicode categories that would not show, or would change how other text shows."""
@@ -32,7 +33,7 @@ def shown(name: str) -> str:
 
 
 def visible(sentence: str) -> str:
-    """Return a sentence with names in it as visible text, cut in the middle if it is very long."""
+    """Return a sentence with names in it as visible text, cut only if it is immense."""
     return _cut(sentence, _SENTENCE)
 
 

@@ -32,6 +32,10 @@ _TIMES = (
     ("unavoidable_mean_ns", "unavoidable (ms)"),
     ("noncausal_mean_ns", "non-causal (ms)"),
 )
+_CLOCKS = (
+    "The trace does not say. Each service instance has a clock of its own, and times of "
+    "different clocks are not compared."
+)
 _NEGATIVE = (
     "A negative non-causal latency means that messages were delivered, on average, before "
     "everything that happened before them could have arrived. Causal order forbids that: "
@@ -39,9 +43,21 @@ _NEGATIVE = (
 )
 
 
-def write_times(rows: Sequence[Mapping[str, Any]], place: Path) -> str:
-    """Write times.png, times.svg and times.csv, and return the sections of the page."""
+def write_times(rows: Sequence[Mapping[str, Any]], place: Path, *, one_clock: bool = True) -> str:
+    """Write times.png, times.svg and times.csv, and return the sections of the page.
+
+    Args:
+        rows: Rows of `metrics.RUNS`.
+        place: The directory to write to.
+        one_clock: Whether times of different processes can be compared. If not, or if there
+            are no times, only times.csv is written, and the page says why.
+    """
     text = write_csv(place / "times.csv", list(rows[0]), (list(row.values()) for row in rows))
+    title = "Where did the time of messages go?"
+    if not one_clock:
+        return section(title, paragraph(_CLOCKS))
+    if all(row["latency_mean_ns"] is None for row in rows):
+        return section(title, paragraph("The trace has no times."))
     kept = rows[:SHOWN]
     spec = parts_spec(kept)
     write_pictures(spec, place, "times")
@@ -53,7 +69,6 @@ def write_times(rows: Sequence[Mapping[str, Any]], place: Path) -> str:
     )
     heading = ["run", *(label for _, label in _TIMES)]
     table = [[shown(str(row["run"])), *(_ms(row[name]) for name, _ in _TIMES)] for row in kept]
-    title = "Where did the time of messages go?"
     numbers = html_table(heading, table, title)
     explained = [row for row in kept if (row["noncausal_mean_ns"] or 0) < 0]
     return "\n".join(
@@ -123,7 +138,7 @@ def _measured(row: Mapping[str, Any]) -> list[str]:
     copies = row["copies"] or 0
     return [
         number(row["metadata_bytes"] / copies if copies else None),
-        number(row["control_per_message"]),
+        number(row["control_per_message"]) if row["control_per_message"] else "none recorded",
         _ms(row["noncausal_mean_ns"]),
         number(row["max_in_transit"]),
         number(row["max_in_transit_per_pair"]),

@@ -177,9 +177,9 @@ def _check(fields: dict[str, Any], path: object, row: int) -> None:
         if type(value) is not int:
             raise _wrong(path, row, fields, name, "an integer")
         if value < 0 and name in _NOT_NEGATIVE:
-            raise TraceError(path, row, f"{name} is negative: {value}")
+            raise TraceError(path, row, f"{name} is negative", f": {value}")
         if not -(2**63) <= value <= _BIGGEST.get(name, 2**63 - 1):
-            raise TraceError(path, row, f"{name} is too large: {value}")
+            raise TraceError(path, row, f"{name} is too large", f": {value}")
     kind, origin, peers = fields["kind"], fields.get("origin"), fields.get("peers")
     if origin is not None and not isinstance(origin, str):
         raise _wrong(path, row, fields, "origin", "a string")
@@ -196,4 +196,4 @@ def _check(fields: dict[str, Any], path: object, row: int) -> None:
 def _wrong(path: object, row: int, fields: dict[str, Any], name: str, wanted: str) -> TraceError:
     if name not in fields:
         return TraceError(path, row, f"has no {name}")
-    return TraceError(path, row, f"{name} must be {wanted}, not {fields[name]!r:.60}")
+    return TraceError(path, row, f"{name} must be {wanted}", f", not {fields[name]!r:.60}")

@@ -71,14 +71,16 @@ class TraceError(CausewireError):
     """A trace that cannot be read, or is inconsistent; the message is one line.
 
     `row` counts from 1 within the file (a line, for text), or is None where the
-    trouble is not in one row.
+    trouble is not in one row. `reason` is `rule`, which is the same for all rows of which
+    the same is wrong, followed by what was found instead.
     """
 
-    def __init__(self, file: object, row: int | None, reason: str) -> None:
-        super().__init__(file, row, reason)
+    def __init__(self, file: object, row: int | None, rule: str, found: str = "") -> None:
+        super().__init__(file, row, rule, found)
         self.file = str(file)
         self.row = row
-        self.reason = " ".join(reason.split())
+        self.rule = " ".join(rule.split())
+        self.reason = " ".join((rule + found).split())
 
     def __str__(self) -> str:
         where = self.file if self.row is None else f"{self.file}: row {self.row}"

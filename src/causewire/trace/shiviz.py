@@ -46,7 +46,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,9 +104,9 @@ def write_shiviz(
 ) -> int:
     """Write rows as a log; returns the number of events written.
 
-    Rows are sorted by Lamport time, if they have one, so they have to fit in
-    memory (ShiViz is slow long before that). `kinds` are those to write, None
-    for all.
+    Rows are sorted by Lamport time, if they have one, and otherwise so that a message is
+    sent before it is delivered. So they have to fit in memory (ShiViz is slow long before
+    that). `kinds` are those to write, None for all.
 
     Raises:
         TraceError: The file cannot be written.
@@ -115,6 +117,7 @@ def write_shiviz(
     if all(event.lamport is not None for event in rows):
         rows.sort(key=lambda e: (e.lamport, e.process, e.seq))
     rows.sort(key=lambda e: order[e.run])
+    rows = [row for _, run in groupby(rows, lambda e: e.run) for row in _sends_first(list(run))]
     partial = partial_name(path)
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
@@ -127,6 +130,34 @@ def write_shiviz(
     except OSError as error:
         raise TraceError(path, None, f"cannot be written: {because(error)}") from None
     return len(rows)
+
+
+def _sends_first(rows: Sequence[Event]) -> Iterator[Event]:
+    """Yield the rows of a run with each send before its deliveries, otherwise in their order.
+
+    Rows of one process keep their order; those that cannot be ordered come last.
+    """
+    unsent = {(event.origin, event.mid) for event in rows if event.kind == SEND}
+    waiting: dict[str, deque[Event]] = defaultdict(deque)
+    blocked: dict[tuple[str | None, int | None], list[str]] = defaultdict(list)
+    for event in rows:
+        waiting[event.process].append(event)
+        if len(waiting[event.process]) > 1:  # a row before it waits already
+            continue
+        ready = [event.process]
+        while ready:
+            process = ready.pop()
+            mine = waiting[process]
+            while mine:
+                message = mine[0].origin, mine[0].mid
+                if mine[0].kind == DELIVER and message in unsent:
+                    blocked[message].append(process)
+                    break
+                if mine[0].kind == SEND:
+                    unsent.discard(message)
+                    ready += blocked.pop(message, ())
+                yield mine.popleft()
+    yield from chain.from_iterable(waiting.values())
 
 
 def _lines(path: Path, rows: Iterable[Event]) -> Iterator[str]:

@@ -39,6 +39,7 @@ __all__ = [
     "absolute",
     "expand",
     "forget_stores",
+    "is_pattern",
     "is_url",
     "locate",
     "open_binary",
@@ -120,6 +121,11 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     return _SCHEME.match(os.fspath(path)) is not None
 
 
+def is_pattern(path: str | os.PathLike[str]) -> bool:
+    """Whether the path has wildcards."""
+    return _WILD.search(os.fspath(path)) is not None
+
+
 def locate(path: str | os.PathLike[str]) -> Location:
     """Return a path on this machine, or one in a store if `path` is a URL."""
     text = os.fspath(path)
@@ -163,6 +169,8 @@ def _local(path: Path) -> list[Location]:
     if _WILD.search(str(path)):
         base = Path(path.anchor) if path.is_absolute() else Path()
         matches = sorted(base.glob(str(path.relative_to(path.anchor))))
+        if not matches:
+            raise TraceError(path, None, "no file matches")
         return [file for match in matches for file in _local(match)]
     raise TraceError(path, None, "no such file or directory")
 
@@ -180,7 +188,10 @@ def _remote(place: RemotePath) -> list[Location]:
     if pattern or place.url != prefix:
         base = prefix.rpartition("/")[0]
         wanted = place.url[len(base) + 1 :]
-        return [f for f in _below(base) if fnmatchcase(f.url[len(base) + 1 :], wanted)]
+        found = [f for f in _below(base) if fnmatchcase(f.url[len(base) + 1 :], wanted)]
+        if not found:
+            raise TraceError(place, None, "no file matches")
+        return list(found)
     store, path = _store(place.url)
     kind = store.get_file_info(path).type
     log = store.get_file_info(f"{path.rstrip('/')}/_delta_log").type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,14 @@ class Ingested:
         """What was not, and why."""
         refused = self.rows.where(f"reason is not null and not startswith(reason, '{NOTE}')")
         return refused.select("file", "row", "reason", "text")
+
+    def understood(self, files: Iterable[str]) -> set[str]:
+        """Return those of the files that have events."""
+        names = list(files)
+        if not names:
+            return set()
+        rows = self.rows.where("reason is null").select("file").distinct()
+        return {row.file for row in rows.where(rows.file.isin(names)).collect()}
 
     def notes(self) -> Counter[str]:
         """Count what a report should say about the data, in addition to what was found in it."""

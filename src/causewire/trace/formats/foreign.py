@@ -11,6 +11,7 @@ a shuffle by run.
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from ..schema import Event, TraceError, because
 from ..storage import Location, expand, locate, read_bytes
 from . import jaeger, otlp, zipkin
 from .names import SPAN_FORMATS
-from .rows import Refused, Row
+from .rows import Refused, Row, unread_files
 from .spans import Span, SpanOptions, rows_of_run, runs_of
 
 __all__ = [
@@ -43,6 +44,10 @@ class Foreign:
     trace: Trace
     quarantine: list[Refused] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
+    spans: bool = False
+    """Whether the rows are made of spans: then each instance has a clock of its own."""
+    unread: list[str] = field(default_factory=list)
+    """The files of which nothing, or not everything, could be read, each with the reason."""
 
     @property
     def refused(self) -> Counter[str]:
@@ -61,7 +66,7 @@ def detect(location: Location) -> str:
     """
     try:
         data = read_bytes(location)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = because(error) if isinstance(error, OSError) else str(error)
         raise TraceError(location, None, f"cannot be read: {reason}") from None
     return detect_bytes(data)
@@ -138,7 +143,7 @@ def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
     """Yield the spans of one file, and what it refuses."""
     try:
         data = read_bytes(locate(file))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = because(error) if isinstance(error, OSError) else str(error)
         yield Refused(file, None, f"cannot be read: {reason}")
         return
@@ -223,11 +228,13 @@ def read_foreign(
         rows = read_rows(files, kind, options or SpanOptions(), notes, progress)
     events: list[Event] = []
     quarantine: list[Refused] = []
+    understood: set[str] = set()
     for row in rows:
         if isinstance(row, Refused):
             quarantine.append(row)
         else:
             events.append(row.event)
+            understood.add(row.file)
             if progress is not None and kind == "table":
                 progress(len(events))
     if not events:
@@ -235,5 +242,9 @@ def read_foreign(
         raise TraceError(first.file, first.row, first.reason)
     name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     return Foreign(
-        trace_of(events, name), quarantine, Counter({k: n for k, n in notes.items() if n})
+        trace_of(events, name),
+        quarantine,
+        Counter({k: n for k, n in notes.items() if n}),
+        spans=kind != "table",
+        unread=unread_files(quarantine, understood),
     )

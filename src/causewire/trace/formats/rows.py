@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,14 +13,24 @@ from ..schema import NAMES, Event, TraceError, arrow_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Refused", "Row", "batches_of_rows", "event_of", "good_batch"]
+__all__ = [
+    "Refused",
+    "Row",
+    "batches_of_rows",
+    "event_of",
+    "good_batch",
+    "unread_files",
+]
 
 _ROWS = 1 << 14
 _TEXT = 200
 
 
 class Refused(NamedTuple):
-    """A row that cannot be understood."""
+    """A row that cannot be understood, or a file.
+
+    `row` is None if it is a whole file, or the rest of one that cannot be read to its end.
+    """
 
     file: str
     row: int | None
@@ -53,12 +63,26 @@ def schema() -> pa.Schema:
     )
 
 
+def unread_files(quarantine: Iterable[Refused], understood: Collection[str]) -> list[str]:
+    """Return the files that could not be read, or not to their end, each with the reason.
+
+    Args:
+        quarantine: What was refused.
+        understood: The files of which something was understood.
+    """
+    reasons: dict[str, str] = {}
+    for one in quarantine:
+        if one.row is None or one.file not in understood:
+            reasons.setdefault(one.file, one.reason)
+    return [f"{file}: {reason}" for file, reason in sorted(reasons.items())]
+
+
 def event_of(fields: Mapping[str, Any], file: str, row: int) -> Row | Refused:
     """An event from its fields, or what is wrong with them."""
     try:
         return Row(file, row, checked_event(dict(fields), Path(file), row))
     except TraceError as error:
-        return Refused(file, row, error.reason, shown(fields))
+        return Refused(file, row, error.rule, shown(fields))
 
 
 def shown(what: Any) -> str:

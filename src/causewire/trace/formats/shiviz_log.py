@@ -150,7 +150,7 @@ def _events(
                 break
             except TraceError as error:
                 (bad,) = [entry for entry in entries if entry.line == error.row]
-                yield Refused(file, bad.line, error.reason, shown(bad.text))
+                yield Refused(file, bad.line, error.rule, shown(bad.text))
                 entries = [entry for entry in entries if entry is not bad]
     else:
         for event in events_from_clocks(run, entries):

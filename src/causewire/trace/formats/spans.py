@@ -130,7 +130,7 @@ def identifier(value: Any, digits: int) -> str:
             raw = b""
         if len(raw) == digits // 2:
             return raw.hex()
-    raise BadSpanError(f"{value!r:.60} is not an identifier of {digits} hex digits")
+    raise BadSpanError(f"an identifier does not have {digits} hex digits")
 
 
 def runs_of(span: Span, options: SpanOptions) -> Iterator[str]:
@@ -161,10 +161,10 @@ class _Family:
         self.refused: list[Refused] = []
         self._by_id: dict[tuple[str, str], list[Span]] = defaultdict(list)
         self.home: list[Span] = []
-        visitors: list[Span] = []
+        visitors: dict[tuple[str, str, bool], Span] = {}
         for span in sorted(set(spans), key=lambda s: (s.start, s.file, s.row or 0)):
             if options.run_by == "trace" and span.trace != run:
-                visitors.append(span)
+                visitors.setdefault((span.trace, span.span, span.shared), span)
                 continue
             same = self._by_id[span.trace, span.span]
             twin = next((s for s in same if s.shared == span.shared), None)
@@ -175,15 +175,15 @@ class _Family:
                 notes[TWICE] += 1
             else:
                 self.refused.append(
-                    Refused(span.file, span.row, f"another span {span.span} of the same trace")
+                    Refused(span.file, span.row, "another span of the trace has its identifier")
                 )
         notes[NO_INSTANCE] += sum(not span.instance for span in self.home)
         self.parent = {id(span): self._parent(span) for span in self.home}
         self.depth: dict[int, int] = {}
         for span in self.home:
             self._find_depth(span)
-        self.causes = {id(span): self._causes(span) for span in [*self.home, *visitors]}
-        self.everyone = [*self.home, *visitors]
+        self.everyone = [*self.home, *visitors.values()]
+        self.causes = {id(span): self._causes(span) for span in self.everyone}
         self.takers: dict[int, list[Span]] = defaultdict(list)
         for span in self.everyone:
             for cause in self.causes[id(span)]:
@@ -218,12 +218,9 @@ class _Family:
     def _causes(self, span: Span) -> list[Span]:
         """Return the spans whose messages a span takes."""
         if span.kind == CONSUMER and span.links:
-            found = [
-                s
-                for link in span.links
-                if (s := next(iter(self._by_id.get(link, ())), None)) is not None
-            ]
-            if not found and span.trace == self.run:
+            here = [link for link in span.links if self._is_here(link)]
+            found = [self._by_id[link][0] for link in here if self._by_id.get(link)]
+            if here and not found:
                 self.notes[NO_PARENT] += 1
             return found
         parent = self.parent.get(id(span))
@@ -234,6 +231,16 @@ class _Family:
         crosses = parent.place != span.place
         paired = (parent.kind, span.kind) in ((CLIENT, SERVER), (PRODUCER, CONSUMER))
         return [parent] if crosses or paired or span.shared else []
+
+    def _is_here(self, link: tuple[str, str]) -> bool:
+        """Whether a link leads to a sender of this run, in which its message is then taken."""
+        return self.options.run_by == "all" or link[0] == self.run
+
+    def is_elsewhere(self, span: Span) -> bool:
+        """Whether a consumer of this trace takes its messages in the runs of their senders."""
+        return (
+            span.kind == CONSUMER and bool(span.links) and not any(map(self._is_here, span.links))
+        )
 
 
 class _Moment(NamedTuple):
@@ -304,7 +311,7 @@ def _processes(family: _Family) -> Iterator[Row]:
         if span.kind in (CLIENT, PRODUCER) or family.takers[id(span)]:
             message = ("call", id(span), 0)
             mine.append(_Moment(span.start, 1, depth, span.row or 0, span, SEND, message))
-        elif not causes:
+        elif not causes and not family.is_elsewhere(span):
             mine.append(_Moment(span.start, 1, depth, span.row or 0, span, SPAN, None))
     yield from _rows(family, {name: mine for name, mine in moments.items() if mine}, peers)
 
@@ -344,7 +351,7 @@ def _requests(family: _Family) -> Iterator[Row]:
             continue
         if span.kind in (CLIENT, PRODUCER) or family.takers[id(span)]:
             add(process, span.start, 1, span.row or 0, span, SEND, ("call", id(span), 0))
-        elif not causes:
+        elif not causes and not family.is_elsewhere(span):
             add(process, span.start, 1, span.row or 0, span, SPAN, None)
     yield from _rows(family, moments, peers)
 

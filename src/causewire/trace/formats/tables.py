@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
@@ -128,11 +129,20 @@ def table_rows(file: str, apply: Mapper) -> Iterator[Row | Refused]:
         return
     text = ".json" in place.name or ".csv" in place.name
     if start.startswith(b"PAR1") and not text:
-        yield from _parquet(file, apply)
+        read = _parquet
     elif ".json" in place.name or (start.lstrip()[:1] == b"{" and ".csv" not in place.name):
-        yield from _lines(file, apply)
+        read = _lines
     else:
-        yield from _csv(file, apply)
+        read = _csv
+    yield from _to_the_end(file, read(file, apply))
+
+
+def _to_the_end(file: str, rows: Iterator[Row | Refused]) -> Iterator[Row | Refused]:
+    """Yield rows, and a refusal for the rest of a file that cannot be read to its end."""
+    try:
+        yield from rows
+    except (OSError, EOFError, zlib.error) as error:
+        yield Refused(file, None, f"cannot be read to its end: {error}")
 
 
 def read_table(file: str, apply: Mapper) -> Iterator[pa.RecordBatch]:
@@ -152,26 +162,18 @@ def _parquet(file: str, apply: Mapper) -> Iterator[Row | Refused]:
 
 
 def _lines(file: str, apply: Mapper) -> Iterator[Row | Refused]:
-    try:
-        with open_binary(locate(file)) as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.isspace():
-                    yield from mapped([fields_of(line, file, number)], apply, file, number)
-    except OSError as error:
-        yield Refused(file, None, f"cannot be read: {error.strerror}")
+    with open_binary(locate(file)) as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.isspace():
+                yield from mapped([fields_of(line, file, number)], apply, file, number)
 
 
 def _csv(file: str, apply: Mapper) -> Iterator[Row | Refused]:
-    try:
-        with (
-            open_binary(locate(file)) as raw,
-            io.TextIOWrapper(
-                raw, newline="", encoding="utf-8-sig", errors="surrogateescape"
-            ) as stream,
-        ):
-            yield from mapped(_records(file, stream), apply, file)
-    except OSError as error:
-        yield Refused(file, None, f"cannot be read: {error.strerror}")
+    with (
+        open_binary(locate(file)) as raw,
+        io.TextIOWrapper(raw, newline="", encoding="utf-8-sig", errors="surrogateescape") as stream,
+    ):
+        yield from mapped(_records(file, stream), apply, file)
 
 
 def _records(file: str, stream: TextIO) -> Iterator[dict[str, Any] | Refused]:
