@@ -14,7 +14,8 @@ from causewire.check import check
 from causewire.cli import main
 from causewire.trace import Event, TraceError
 from causewire.trace.formats.foreign import detect, read_foreign
-from causewire.trace.formats.spans import NO_KEY, NO_PARENT, OVERLAP, TWICE, SpanOptions, identifier
+from causewire.trace.formats.names import TWICE
+from causewire.trace.formats.spans import NO_KEY, NO_PARENT, OVERLAP, SpanOptions, identifier
 
 from .shop import Op, in_order, jaeger, jaeger_lines, otlp, otlp_protobuf, overtaken, zipkin
 

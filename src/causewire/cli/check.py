@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..trace import TraceError, trace_files
-from ..trace.formats.names import SPAN_FORMATS
+from ..trace.formats.names import SPAN_FORMATS, TWICE
 from .errors import CommandError
 from .output import colour, count, print_json, say
 from .progress import Progress
@@ -18,6 +18,7 @@ from .spark import SparkProgress, add_spark_arguments, config_of
 from .traces import (
     INFERRED,
     add_trace_arguments,
+    arguments_of,
     columns_of,
     format_of,
     open_input,
@@ -66,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_spark_arguments(parser)
     add("--examples", type=int, default=10, metavar="N", help="violations to explain; default: 10")
-    add("--strict", action="store_true", help="refuse rows that are there twice")
+    add("--strict", action="store_true", help="refuse rows and spans that are there twice")
     add("--json", action="store_true", help="print one JSON object")
 
 
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         checked = _check(args)
     except TraceError as error:
         raise CommandError(str(error)) from None
+    if args.strict and checked.notes[TWICE]:
+        raise CommandError(f"--strict: there are {TWICE} ({checked.notes[TWICE]:,})")
     if args.json:
         print_json(
             {
@@ -89,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        say(_told(checked, args.traces))
+        say(_told(checked, args))
     return 0 if checked.report.ordered and checked.report.conclusive else 1
 
 
@@ -196,7 +199,7 @@ def _first(quarantine: Sequence[Refused]) -> list[Refused]:
     return sorted(quarantine, key=lambda one: (one.row or 0, one.file, one.reason))[:QUARANTINE]
 
 
-def _told(checked: _Checked, traces: list[str]) -> str:
+def _told(checked: _Checked, args: argparse.Namespace) -> str:
     report = checked.report
     size = ", ".join(
         [
@@ -230,5 +233,5 @@ def _told(checked: _Checked, traces: list[str]) -> str:
         where = f"in run {violation.run}: " if report.runs > 1 else ""
         lines += ["", f"{number}. {where}{violation}"]
     if report.examples:
-        lines += ["", f"causewire draw {' '.join(traces)} --violation 1 shows the first"]
+        lines += ["", f"causewire draw {arguments_of(args)} --violation 1 shows the first"]
     return "\n".join(lines)

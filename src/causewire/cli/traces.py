@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ from ..trace import (
 )
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
 from ..trace.shiviz import DELIMITER, PATTERN
+from ..trace.storage import locate, read_bytes
 from .output import count
 from .progress import Progress
 
@@ -33,6 +36,7 @@ __all__ = [
     "SHIVIZ",
     "Counted",
     "add_trace_arguments",
+    "arguments_of",
     "columns_of",
     "format_of",
     "is_shiviz",
@@ -105,7 +109,9 @@ def add_trace_arguments(parser: argparse.ArgumentParser, also: str = "") -> None
     parser.add_argument(
         "--columns",
         metavar="FILE",
-        help="how a table is to be read: a JSON file that maps the columns of a trace to its own",
+        help="how a table is to be read: a JSON file that maps the columns of a trace to its own, "
+        'for instance {"process": "host", "seq": "n", "origin": "sender", ...} '
+        "(docs/foreign-traces.md)",
     )
     parser.add_argument(
         "--process-by",
@@ -131,11 +137,28 @@ def add_trace_arguments(parser: argparse.ArgumentParser, also: str = "") -> None
     )
 
 
+def arguments_of(args: argparse.Namespace) -> str:
+    """Return the arguments that name traces and say how to read them, as for a shell."""
+    words = list(args.traces)
+    for name in ("format", "columns", "process_by", "run_by", "regex", "delimiter"):
+        value = getattr(args, name)
+        if value not in (None, "auto"):
+            words += [f"--{name.replace('_', '-')}", value]
+    if args.tolerate_cut:
+        words.append("--tolerate-cut")
+    return shlex.join(words)
+
+
 def is_shiviz(args: argparse.Namespace) -> bool:
     """Return whether the arguments name ShiViz logs."""
     if args.format == "auto":
-        return args.regex is not None or all(Path(name).suffix in SHIVIZ for name in args.traces)
+        return args.regex is not None or all(map(_is_log, args.traces))
     return bool(args.format == "shiviz")
+
+
+def _is_log(name: str) -> bool:
+    """Return whether a file has the name of a ShiViz log, compressed or not."""
+    return name.removesuffix(".gz").removesuffix(".zst").endswith(SHIVIZ)
 
 
 def format_of(args: argparse.Namespace) -> str:
@@ -178,7 +201,10 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
 
     kind = format_of(args)
     if kind == "trace":  # which is read when it is used
-        return Foreign(open_trace(*args.traces, tolerate_cut=args.tolerate_cut)), False
+        try:
+            return Foreign(open_trace(*args.traces, tolerate_cut=args.tolerate_cut)), False
+        except TraceError as error:
+            raise TraceError(error.file, error.row, f"{error.reason}{_remedy(error)}") from None
     with Progress("reading") as progress:
         if _bytes_of(args.traces) >= _LONG:
             progress.say("the files")
@@ -207,6 +233,21 @@ def open_traces(args: argparse.Namespace) -> Foreign:
     for line in [*lines, *refusals(found.refused, found.quarantine)]:
         print(line, file=sys.stderr)
     return found
+
+
+def _remedy(error: TraceError) -> str:
+    """Return what a file that is not a trace looks like, and how to read it."""
+    if not error.reason.startswith("neither .parquet"):
+        return ""
+    try:
+        start = read_bytes(locate(error.file))[:4096].lstrip()
+    except (OSError, EOFError, zlib.error):
+        return ""
+    if start[:1] in (b"{", b"["):
+        return "; JSON, damaged or cut short? (--format otlp, jaeger or zipkin says where)"
+    if b"," in start.partition(b"\n")[0]:
+        return "; a table needs --columns FILE"
+    return "; a table needs --columns FILE, a log --format shiviz"
 
 
 def refusals(refused: Mapping[str, int], quarantine: Sequence[Refused]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FORMATS", "PROCESS_BY", "RUN_BY", "SPAN_FORMATS"]
+__all__ = ["FORMATS", "PROCESS_BY", "RUN_BY", "SPAN_FORMATS", "TWICE"]
 
 SPAN_FORMATS = ("otlp", "jaeger", "zipkin")
 FORMATS = ("trace", "shiviz", *SPAN_FORMATS, "table")
@@ -11,3 +11,6 @@ PROCESS_BY = ("request", "instance", "service", "thread")
 """What is a process of a system whose spans are read (`docs/foreign-traces.md`)."""
 
 RUN_BY = ("trace", "all")
+
+TWICE = "spans that were recorded twice"
+"""A note of the readers of spans."""

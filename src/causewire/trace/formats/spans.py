@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..schema import DELIVER, SEND, Event, TraceError
-from .names import PROCESS_BY, RUN_BY
+from .names import PROCESS_BY, RUN_BY, TWICE
 from .rows import Refused, Row
 
 __all__ = [
@@ -49,7 +49,6 @@ NO_INSTANCE = "spans that do not say which instance of the service they are from
 NO_KEY = "messages in queues without a key or partition, of which no order is expected"
 OVERLAP = "branches of a request that overlap, whose order is not checked"
 NO_SERVER = "calls whose server left no span"
-TWICE = "spans that were recorded twice"
 
 
 class BadSpanError(Exception):

@@ -9,7 +9,8 @@
 For each column of a trace: the name of a column; or an object with `column`, and
 what is done to it: `values` translates (what is not in it stays as it is),
 `split` makes a list of a text; or `value`, the same for all rows. What is not
-named is missing. Numbers may come as text.
+named is missing. Numbers may come as text, and `time_ns` as a date (ISO 8601, or a
+timestamp of Parquet; without a zone, it is UTC).
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,9 +35,29 @@ from .traces import fields_of, parquet_rows, the_rest
 __all__ = ["Mapper", "mapped", "mapper", "read_table", "table_rows"]
 
 _NUMBERS = ("seq", "time_ns", "lamport", "mid", "payload_bytes", "metadata_bytes")
+_DATE = re.compile(r"\d{4}-?\d\d-?\d\d[T ]")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYS = {"column", "values", "split", "value"}
 
-Mapper = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+class Mapper(NamedTuple):
+    """Makes the columns of a trace from a row of a table."""
+
+    parts: Mapping[str, Callable[[Mapping[str, Any]], Any]]
+    columns: tuple[str, ...]
+    """The columns of the table that it uses."""
+
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of a trace."""
+        return {name: part(row) for name, part in self.parts.items()}
+
+    def problem(self, header: Sequence[str]) -> str:
+        """Return what is wrong with a table that has these columns; nothing, if all are there."""
+        missing = [name for name in self.columns if name not in header]
+        if not missing:
+            return ""
+        have = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
+        return f"no column {', '.join(map(repr, missing))} (it has {have})"
 
 
 def mapper(mapping: str | Mapping[str, Any]) -> Mapper:
@@ -51,11 +74,8 @@ def mapper(mapping: str | Mapping[str, Any]) -> Mapper:
     if not isinstance(mapping, Mapping) or not mapping:
         raise TraceError("column mapping", None, "must be an object: column of a trace -> column")
     parts = {name: _part(name, how) for name, how in mapping.items()}
-
-    def apply(row: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: part(row) for name, part in parts.items()}
-
-    return apply
+    used = [how if isinstance(how, str) else how.get("column") for how in mapping.values()]
+    return Mapper(parts, tuple(dict.fromkeys(name for name in used if name is not None)))
 
 
 def _part(name: str, how: Any) -> Callable[[Mapping[str, Any]], Any]:
@@ -82,6 +102,8 @@ def _part(name: str, how: Any) -> Callable[[Mapping[str, Any]], Any]:
             value = values.get(str(value), value)
         if split is not None and isinstance(value, str):
             value = [item.strip() for item in value.split(split) if item.strip()]
+        if name == "time_ns":
+            value = _nanoseconds(value)
         if name in _NUMBERS:
             return _number(value)
         if name == "peers" and isinstance(value, list):
@@ -89,6 +111,22 @@ def _part(name: str, how: Any) -> Callable[[Mapping[str, Any]], Any]:
         return value if value is None or name == "peers" else str(value)
 
     return part
+
+
+def _nanoseconds(value: Any) -> Any:
+    """Return a date, also one in ISO 8601, as nanoseconds since 1970; anything else as it is."""
+    if isinstance(value, str) and _DATE.match(value):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return value
+    if not isinstance(value, datetime):
+        return value
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    since = value - _EPOCH
+    seconds = since.days * 86_400 + since.seconds
+    return seconds * 10**9 + since.microseconds * 1000 + int(getattr(value, "nanosecond", 0))
 
 
 def _number(value: Any) -> Any:
@@ -154,6 +192,9 @@ def _parquet(file: str, apply: Mapper) -> Iterator[Row | Refused]:
     done = 0
     try:
         with pq.ParquetFile(source_of(locate(file))) as stream:
+            if problem := apply.problem(stream.schema_arrow.names):
+                yield Refused(file, None, problem)
+                return
             for batch in stream.iter_batches(use_threads=False):
                 yield from mapped(parquet_rows(batch, file, done + 1), apply, file, done + 1)
                 done += batch.num_rows
@@ -173,10 +214,10 @@ def _csv(file: str, apply: Mapper) -> Iterator[Row | Refused]:
         open_binary(locate(file)) as raw,
         io.TextIOWrapper(raw, newline="", encoding="utf-8-sig", errors="surrogateescape") as stream,
     ):
-        yield from mapped(_records(file, stream), apply, file)
+        yield from mapped(_records(file, stream, apply), apply, file)
 
 
-def _records(file: str, stream: TextIO) -> Iterator[dict[str, Any] | Refused]:
+def _records(file: str, stream: TextIO, apply: Mapper) -> Iterator[dict[str, Any] | Refused]:
     """The records of a CSV file: nothing is guessed, a field is a text, or missing if empty."""
     records = csv.reader(stream)
     header: list[str] = []
@@ -196,6 +237,9 @@ def _records(file: str, stream: TextIO) -> Iterator[dict[str, Any] | Refused]:
             continue
         if not header:
             header = fields
+            if not problem and (problem := apply.problem(header)):
+                yield Refused(file, None, problem)
+                return
             continue
         number += 1
         if not problem and len(fields) != len(header):

@@ -1,0 +1,85 @@
+"""What commands say about input that they cannot read as it was given, and how to read it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from causewire.trace.formats.rows import Refused
+from causewire.trace.formats.tables import mapper, table_rows
+
+from ..trace.shop import in_order, otlp
+from .command_line import CommandLine
+from .test_foreign_input import COLUMNS
+
+ROWS = [
+    ("api", "2026-01-01T00:00:00Z", 1, "OUT", "api", 1, "idx|mail"),
+    ("mail", "2026-01-01T00:00:01Z", 1, "IN", "api", 1, ""),
+    ("mail", "2026-01-01T00:00:02Z", 2, "OUT", "mail", 1, "idx"),
+    ("idx", "2026-01-01T00:00:03Z", 1, "IN", "mail", 1, ""),
+    ("idx", "2026-01-01T00:00:04.000005Z", 2, "IN", "api", 1, ""),
+]
+HEADER = ("svc", "ts", "pos", "what", "snd", "msg", "dst")
+TIMED = json.dumps({**COLUMNS, "time_ns": "ts"})
+FIRST = 1_767_225_600 * 10**9
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lines = [",".join(map(str, row)) for row in (HEADER, *ROWS)]
+    Path("tab.csv").write_text("\n".join(lines) + "\n")
+    Path("my columns.json").write_text(TIMED)
+    return tmp_path
+
+
+def times_of(file: str) -> list[int | None]:
+    rows = list(table_rows(file, mapper(TIMED)))
+    return [None if isinstance(row, Refused) else row.event.time_ns for row in rows]
+
+
+def test_dates_in_tables(here: Path) -> None:
+    assert times_of("tab.csv")[0] == FIRST
+    assert times_of("tab.csv")[4] == FIRST + 4_000_005_000
+    columns = dict(zip(HEADER, zip(*ROWS, strict=True), strict=True))
+    for zone in (UTC, None):
+        dates = [datetime.fromisoformat(row[1]).replace(tzinfo=zone) for row in ROWS]
+        pq.write_table(pa.table(columns | {"ts": dates}), "tab.parquet")
+        assert times_of("tab.parquet") == times_of("tab.csv")
+
+
+def test_the_hint_reads_the_input_in_the_same_way(here: Path, causewire: CommandLine) -> None:
+    done = causewire("check tab.csv --columns 'my columns.json'")
+    assert done.status == 1
+    hint = "causewire draw tab.csv --columns 'my columns.json' --violation 1"
+    assert done.out.splitlines()[-1] == f"{hint} shows the first"
+    assert causewire(hint.removeprefix("causewire "), "-o x.svg").status == 0
+
+
+def test_a_wrong_name_of_a_column(here: Path, causewire: CommandLine) -> None:
+    Path("wrong.json").write_text(json.dumps({**COLUMNS, "process": "service"}))
+    done = causewire("check tab.csv --columns wrong.json")
+    said = "no column 'service' (it has svc, ts, pos, what, snd, msg, dst)"
+    assert (done.status, done.err) == (2, f"causewire check: tab.csv: {said}\n")
+
+
+def test_files_that_are_not_traces(here: Path, causewire: CommandLine) -> None:
+    Path("cut.json").write_bytes(otlp(in_order())[:-200])
+    assert "; a table needs --columns FILE\n" in causewire("check tab.csv").err
+    assert "; JSON, damaged or cut short?" in causewire("check cut.json").err
+    Path("app.log.gz").write_bytes(gzip.compress(b'a {"a":1}\nhello\nb {"a":1,"b":1}\nwell\n'))
+    assert causewire("check app.log.gz").out.startswith("2 events, 1 message, ")
+
+
+def test_strict_refuses_spans_that_are_there_twice(here: Path, causewire: CommandLine) -> None:
+    Path("spans.json").write_bytes(otlp(in_order(), lines=True) + otlp(in_order()[:1]))
+    assert causewire("check spans.json").status == 0
+    done = causewire("check spans.json --strict")
+    said = "causewire check: --strict: there are spans that were recorded twice (1)\n"
+    assert (done.status, done.err) == (2, said)
