@@ -43,7 +43,7 @@ from typing import Any, NoReturn
 
 from _builds import COMPILED, Builds
 
-from causewire.node import Closed, Config, Node, run
+from causewire.node import Closed, Config, Node, PeerGone, run
 from causewire.testing.proxy import Proxy
 
 PAYLOAD = bytes(64)
@@ -98,7 +98,7 @@ def _job(work: Callable[..., Result], pipe: Connection, arguments: tuple[Any, ..
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         result = work(pipe, *arguments)
-    except Closed:  # a signal has closed the node: nobody waits for a result
+    except (Closed, PeerGone):  # a signal has closed the nodes: nobody waits for a result
         return
     usage = resource.getrusage(resource.RUSAGE_SELF)
     result["cpu"] = usage.ru_utime + usage.ru_stime - result.pop("cpu_before", 0.0)
@@ -472,6 +472,7 @@ def show_distance(seconds: float, repetitions: int, plot: str | None) -> None:
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # it may come a second time, for the group
     print("terminated: what is printed so far is all that was measured", file=sys.stderr)
     sys.exit(128 + number)
 
