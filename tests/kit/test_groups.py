@@ -93,7 +93,7 @@ def test_the_iteration_ends_when_the_process_closes_its_own_node() -> None:
             await made.node.close()
             await alice.task
             assert alice.error is None
-            with pytest.raises(GroupClosed, match="closed"):
+            with pytest.raises(GroupClosed, match="left"):
                 await room.send("too late")
 
     run(main)

@@ -44,7 +44,7 @@ Snapshot = Callable[[], Any]
 """Returns the state of the application, or an awaitable of it."""
 
 Restore = Callable[[Any], Any]
-"""Takes the state of the application; may be a coroutine function."""
+"""Replaces the state of the application by this one; may be a coroutine function."""
 
 
 class MessageId(NamedTuple):
@@ -182,7 +182,7 @@ class Group:
             if self._ended in ("left", "closed"):
                 return
             if self._ended is not None:
-                raise GroupClosed(f"{self._node.name} is not in {self.name}: {self._ended}")
+                raise GroupClosed(self._why_not())
             await self._change()
 
     async def leave(self, timeout: float = 5.0) -> bool:
@@ -233,7 +233,14 @@ class Group:
 
     def _check(self) -> None:
         if self._ended is not None or self._left:
-            raise GroupClosed(f"{self._node.name} is not in {self.name}: {self._ended or 'left'}")
+            raise GroupClosed(self._why_not())
+
+    def _why_not(self) -> str:
+        """Return why this process is not a member any more, in words."""
+        reason = self._ended or "left"
+        if reason == "evicted":
+            reason = "the others gave it up; join again, or use stay"
+        return f"{self._node.name} is not in {self.name}: {reason}"
 
     async def _change(self) -> None:
         """Wait until something has changed."""
@@ -313,9 +320,12 @@ class Group:
             self._wake()
 
     def end(self, reason: str) -> None:
-        """End this membership, as far as this process is concerned."""
+        """End this membership, as far as this process is concerned.
+
+        One that leaves has left, even if the others have given it up meanwhile.
+        """
         if self._ended is None:
-            self._ended = reason
+            self._ended = "left" if self._left else reason
             self._frames_there.set()
             self._wake()
             self.taken.set()

@@ -40,6 +40,8 @@ class _Place:
         """The last of these that ended with a leave."""
         self.answered = asyncio.Event()
         """A seed has sent its state, or that it is not a member."""
+        self.tried: dict[str, str] = {}
+        """What has become of the last question to each seed."""
         self.welcome: Welcome | None = None
         """The state of the group, when it has arrived."""
         self.reserved = False
@@ -120,9 +122,12 @@ class Groups:
         """Join a group, or begin it; see `Kit.join`.
 
         Raises:
+            Closed: The kit is being closed.
             JoinFailed: No seed has let this process in.
             KitError: This process is in the group already.
         """
+        if self._over is not None:
+            raise Closed(self._over)
         place = self._places.setdefault(name, _Place())
         if place.group is not None and place.group.over is None:
             raise KitError(f"{self._node.name} is in {name} already")
@@ -134,7 +139,10 @@ class Groups:
             async with asyncio.timeout(timeout):
                 welcome = await self._ask_around(name, place, seeds, snapshot, retry)
         except TimeoutError:
-            raise JoinFailed(f"nobody lets {self._node.name} into {name}") from None
+            tried = "; ".join([f"{seed} {what}" for seed, what in sorted(place.tried.items())])
+            raise JoinFailed(
+                f"nobody lets {self._node.name} into {name}: {tried or 'no seeds'}"
+            ) from None
         finally:
             place.welcome = None
         assert place.group is not None
@@ -240,6 +248,7 @@ class Groups:
         """Ask one seed after the other until one has sent its state."""
         group = self._begin(name, place, snapshot)
         place.welcome = None
+        place.tried.clear()
         try:
             while self._over is None:
                 for seed in read_seeds(seeds):
@@ -248,6 +257,7 @@ class Groups:
                     if seed.name == self._node.name:
                         continue
                     place.answered.clear()
+                    place.tried[seed.name] = "does not answer"
                     if await self._ask(name, group.me, place.left, seed.name, seed.place):
                         with suppress(TimeoutError):
                             async with asyncio.timeout(retry):
@@ -295,7 +305,7 @@ class Groups:
                 self._tasks.spawn(self._send(source, answer))
             return
         if isinstance(frame, Refused):
-            self._was_refused(place, group, frame)
+            self._was_refused(place, group, source, frame)
             return
         group.received(frame)
         if isinstance(frame, Welcome) and frame.member == group.me and group.joined:
@@ -315,8 +325,9 @@ class Groups:
             if place.founding.complete:
                 place.polled.set()
 
-    def _was_refused(self, place: _Place, group: Group, frame: Refused) -> None:
+    def _was_refused(self, place: _Place, group: Group, source: str, frame: Refused) -> None:
         if frame.member == group.me and not group.joined:
+            place.tried[str(source)] = "is not a member"
             if frame.final:
                 group.end("evicted")
             place.answered.set()
@@ -363,8 +374,13 @@ class Groups:
             group.end(reason)
 
     async def leave(self, timeout: float) -> None:
-        """Leave all groups."""
-        await asyncio.gather(*[group.leave(timeout) for group in self.all if group.over is None])
+        """Leave all groups, and join no other."""
+        self._over = "closed"
+        groups = [group for group in self.all if group.over is None]
+        for group in groups:
+            if not group.joined:
+                group.end("closed")
+        await asyncio.gather(*[group.leave(timeout) for group in groups if group.joined])
 
 
 def _frame(group: str, frame: Frame) -> bytes:

@@ -41,6 +41,9 @@ __all__ = ["Kit"]
 
 _AT = len(MARK)
 
+LEAVE_WITHIN = 2.0
+"""Seconds that leaving all groups may take when the kit or its node is closed."""
+
 
 class Kit:
     """Requests and groups for a node.
@@ -66,7 +69,7 @@ class Kit:
             reading.
 
     Raises:
-        KitError: The node was made without `ordered_events=True`.
+        KitError: The node was made without `ordered_events=True`, or is not for asyncio.
         ValueError: The codec is not known.
     """
 
@@ -81,6 +84,8 @@ class Kit:
         advertise: str = "",
         queue: int = 8192,
     ) -> None:
+        if not isinstance(node, Node):
+            raise KitError(f"the kit is for causewire.Node (asyncio), not for {type(node)}")
         if not node.ordered_events:
             raise KitError("the kit needs a node that was made with ordered_events=True")
         self.node = node
@@ -94,11 +99,23 @@ class Kit:
         self._messages: deque[Message] = deque()
         self._arrived = asyncio.Event()
         self._over: Exception | None = None
+        self._close_node = node.close
+        self._closing = asyncio.Lock()
 
-    async def __aenter__(self) -> Self:
+    async def start(self) -> Self:
+        """Begin to read the messages of the node; `async with` does the same.
+
+        From now on, `node.close()` leaves all groups first, so that the other members do not
+        take this process for one that has crashed.
+        """
+        self._close_node = self.node.close
+        self.node.close = self._close_all  # type: ignore[method-assign]
         self._tasks.spawn(self._read())
         self._tasks.spawn(self._watch())
         return self
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
 
     async def __aexit__(
         self,
@@ -109,11 +126,28 @@ class Kit:
         await self.close()
 
     async def close(self) -> None:
-        """Leave all groups, and end: requests fail, handlers are cancelled. The node runs on."""
-        if self._over is None:
-            await self._groups.leave(2.0)
+        """Leave all groups, and end: requests fail, handlers are cancelled. The node runs on.
+
+        Leaving takes two seconds at most.
+        """
+        await self._leave(LEAVE_WITHIN)
         self._end(Closed("the kit is closed"))
         await self._tasks.cancel()
+
+    async def _close_all(self, drain: float | None = None, *, leave: bool | None = None) -> bool:
+        """Leave all groups, and close the node: this stands in for the method of the node.
+
+        Whoever calls it while that is under way waits for the end of it: the application ends
+        as soon as its groups are left, and the process must not end before its node.
+        """
+        async with self._closing:
+            if leave is not False:
+                await self._leave(LEAVE_WITHIN if drain is None else min(drain, LEAVE_WITHIN))
+            return await self._close_node(drain, leave=leave)
+
+    async def _leave(self, timeout: float) -> None:
+        if self._over is None:
+            await self._groups.leave(timeout)
 
     # -- requests -------------------------------------------------------------
 
@@ -145,6 +179,7 @@ class Kit:
             PeerLost: The process left, was given up or was restarted before it answered.
             RequestFailed: Its handler raised an error, or it does not serve such requests.
             TimeoutError: It has not answered in time.
+            UnknownPeer: No address is known for the process.
         """
         if self._over is not None:
             raise self._over
@@ -197,7 +232,8 @@ class Kit:
                 `"name@host:port"`, or `SeedFile`. Without any other process, the group begins
                 here.
             snapshot: Returns the state of the application, for others that join.
-            restore: Takes that state, before this method returns.
+            restore: Takes that state, before this method returns. It has to *replace* the state
+                of the application: a process that joins again already has one.
             timeout: How many seconds to try.
             retry: After how many seconds to ask another seed.
 
@@ -238,7 +274,8 @@ class Kit:
                 have their own names in it, and need the same list. A process that is not in
                 its own list only joins. Without seeds, the group begins here.
             snapshot: Returns the state of the application, for others that join.
-            restore: Takes that state, each time that this process has joined.
+            restore: Takes that state, each time that this process has joined. It has to
+                *replace* the state of the application.
             begin: Begin the group, the first time, without asking anybody. At most one process
                 may do so, and only if the group has never existed. Call this method directly
                 after the kit was started.
