@@ -37,6 +37,9 @@ class PeerLost(RequestFailed):
     Whether it has processed the request is not known.
     """
 
+    def __str__(self) -> str:
+        return f"{self.peer}: {self.message}"
+
 
 class JoinFailed(KitError):  # noqa: N818
     """No seed has let this process into the group in time."""

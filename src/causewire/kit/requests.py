@@ -35,6 +35,9 @@ from .tracing import Tracing
 __all__ = ["Handler", "Request", "Requests"]
 
 
+GONE = "it has left, was given up, or has come back without its memory"
+
+
 class Request(NamedTuple):
     """A request, as its handler gets it.
 
@@ -124,16 +127,19 @@ class Requests:
         self._pending[number] = pending
         receipt: Receipt | None = None
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
                 try:
                     receipt = await self._node.send(peer, frame)
-                except PeerGone as gone:
-                    raise PeerLost(peer, "PeerGone", str(gone)) from None
+                except PeerGone:
+                    raise PeerLost(peer, "PeerLost", "it has left, or was given up") from None
                 pending.receipt = receipt
                 return await pending.future
-        except (TimeoutError, asyncio.CancelledError):
+        except (TimeoutError, asyncio.CancelledError) as error:
             if receipt is not None and not receipt.cancel():
                 self._send(peer, Kind.CANCEL, put_number(number))
+            if isinstance(error, TimeoutError) and limit.expired():
+                asked = f"a request for {service!r}" if service else "a request"
+                raise TimeoutError(f"{peer} has not answered {asked} in {timeout} s") from None
             raise
         finally:
             del self._pending[number]
@@ -142,7 +148,7 @@ class Requests:
         """Act on the event that an incarnation of a process is gone."""
         for pending in self._pending.values():
             if pending.receipt is not None and pending.receipt.gone:
-                self._fail(pending, PeerLost(pending.peer, "PeerLost", "the process is gone"))
+                self._fail(pending, PeerLost(pending.peer, "PeerLost", GONE))
         for key in [k for k in self._running if k[0] == name and k[1] <= incarnation]:
             self._running[key].cancel()
         self._waiting = deque(
