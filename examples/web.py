@@ -61,6 +61,10 @@ class Site:
         self.lines: list[str] = []
         self.browsers: set[asyncio.Queue[str]] = set()
 
+    def restore(self, lines: list[str]) -> None:
+        """Replace the lines by those of the group."""
+        self.lines = lines
+
     async def follow(self, room: Group) -> None:
         """Pass on to the browsers what the group delivers, in its order."""
         self.room = room
@@ -106,7 +110,7 @@ async def serve(name: str, place: str) -> None:
     node = Node(name, peers={"house": place}, ordered_events=True)
     async with asyncio.TaskGroup() as tasks, node, Kit(node, codec="json") as kit:
         site = Site(kit)
-        saved: Any = {"snapshot": lambda: site.lines, "restore": site.lines.extend}
+        saved: Any = {"snapshot": lambda: site.lines, "restore": site.restore}
         tasks.create_task(site.follow(await kit.join("room", ["house"], **saved)))
         listening = socket.create_server(("127.0.0.1", 0))
         print(f"127.0.0.1:{listening.getsockname()[1]}", flush=True)
