@@ -220,9 +220,8 @@ class Leaving(NamedTuple):
 class Evicted(NamedTuple):
     """The receiver is not a member, whatever it thinks.
 
-    These members have left or were removed, with these numbers as their last ones: the receiver
-    itself, or others. Whoever has delivered more of the others is not a member, and tells its
-    peers.
+    If there is a cut, the group has removed these members, with these numbers as their last
+    ones. Whoever has delivered more of them is not a member, and tells its peers.
     """
 
     member: Member

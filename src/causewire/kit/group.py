@@ -192,7 +192,8 @@ class Group:
             timeout: How many seconds to wait at most.
 
         Returns:
-            Whether all others have delivered everything that was sent here.
+            Whether all others have delivered everything that was sent here, as far as is known:
+            False after the timeout, and if the others do not wait for this process any more.
         """
         if self._ended is None and not self._left:
             self._left = True

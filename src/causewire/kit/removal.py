@@ -180,7 +180,7 @@ class Removal(Replica):
             have[author] = max(number, have.get(author, 0))
         lost = self._lost(have)
         if sender in self.past:
-            self.out.append(((sender,), Evicted(sender, {sender: self.delivered.get(sender, 0)})))
+            self.out.append(((sender,), Evicted(sender, {})))
         elif lost:
             self.out.append(((sender,), Evicted(sender, lost)))
         return sender in self.past or bool(lost)
@@ -211,10 +211,7 @@ class Removal(Replica):
                 self.out.append(((sender,), Have(self.me, more)))
 
     def _was_evicted(self, final: Cut) -> None:
-        if self.me in final:
-            if self._leaving and final[self.me] >= self._leaving:
-                return  # its `Leave` was delivered there
-        else:
+        if final:
             if all(last >= self.delivered.get(m, 0) for m, last in final.items()):
                 return
             self.out += [((member,), Evicted(member, final)) for member in self.peers]
