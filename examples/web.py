@@ -61,10 +61,6 @@ class Site:
         self.lines: list[str] = []
         self.browsers: set[asyncio.Queue[str]] = set()
 
-    def restore(self, lines: list[str]) -> None:
-        """Replace the lines by those of the group."""
-        self.lines = lines
-
     async def follow(self, room: Group) -> None:
         """Pass on to the browsers what the group delivers, in its order."""
         self.room = room
@@ -110,8 +106,8 @@ async def serve(name: str, place: str) -> None:
     node = Node(name, peers={"house": place}, ordered_events=True)
     async with asyncio.TaskGroup() as tasks, node, Kit(node, codec="json") as kit:
         site = Site(kit)
-        saved: Any = {"snapshot": lambda: site.lines, "restore": site.restore}
-        tasks.create_task(site.follow(await kit.join("room", ["house"], **saved)))
+        kept: Any = {"snapshot": lambda: site.lines, "restore": lambda x: setattr(site, "lines", x)}
+        tasks.create_task(site.follow(await kit.join("room", ["house"], **kept)))
         listening = socket.create_server(("127.0.0.1", 0))
         print(f"127.0.0.1:{listening.getsockname()[1]}", flush=True)
         config = uvicorn.Config(site, log_level="error", ws="websockets-sansio", lifespan="off")
