@@ -92,6 +92,10 @@ def test_convert_says_that_messages_were_inferred(here: Path, causewire: Command
     done = causewire("convert app.shiviz -o app.jsonl")
     assert done.status == 0
     assert done.err.startswith("messages were inferred from vector clocks")
+    done = causewire("report app.shiviz --json")
+    assert done.json["inferred"]
+    page = Path("app-report/index.html").read_text()
+    assert "Cannot tell: messages were inferred from vector clocks" in page
 
 
 def test_a_report_of_spans_compares_no_clocks(here: Path, causewire: CommandLine) -> None:

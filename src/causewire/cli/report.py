@@ -14,7 +14,7 @@ from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
 from .spark import SparkProgress
-from .traces import Counted, add_trace_arguments, format_of, open_traces
+from .traces import INFERRED, Counted, add_trace_arguments, format_of, open_traces
 
 if TYPE_CHECKING:
     from ..check import Report
@@ -96,6 +96,7 @@ def _trace(args: argparse.Namespace) -> int:
             refused=read.refused,
             notes=read.notes,
             one_clock=not read.spans,
+            caution=INFERRED if read.inferred else "",
             progress=lambda done, total: progress.of(done, total, "pictures"),
         )
     if args.json:
@@ -106,6 +107,7 @@ def _trace(args: argparse.Namespace) -> int:
                 "quarantined": read.refused.total(),
                 "refused": dict(sorted(read.refused.items())),
                 "unread": found.unread,
+                "inferred": read.inferred,
             }
         )
     else:

@@ -210,7 +210,7 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
             progress.say("the files")
         if kind == "shiviz":
             trace, inferred = _open_log(args, progress)
-            return Foreign(trace), inferred
+            return Foreign(trace, inferred=inferred), inferred
         if kind == "table":
             return read_foreign(
                 args.traces,

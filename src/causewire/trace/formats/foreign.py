@@ -46,6 +46,8 @@ class Foreign:
     notes: Counter[str] = field(default_factory=Counter)
     spans: bool = False
     """Whether the rows are made of spans: then each instance has a clock of its own."""
+    inferred: bool = False
+    """Whether messages were inferred from vector clocks, with which they agree by construction."""
     unread: list[str] = field(default_factory=list)
     """The files of which nothing, or not everything, could be read, each with the reason."""
 
