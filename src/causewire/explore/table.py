@@ -81,10 +81,11 @@ class Table:
         self._rows = rows if order is None else rows.take(order)
         counts = np.bincount(run, minlength=len(runs))
         self._bounds = np.concatenate([[0], np.cumsum(counts)])
-        rank = sorted(range(len(runs)), key=lambda k: natural(runs[k]))
+        sends = np.bincount(run[rows.kind == SENT], minlength=len(runs))
+        rank = sorted(range(len(runs)), key=lambda k: (sends[k] == 0, natural(runs[k])))
         self._numbers = {runs[k]: k for k in rank}
         self.runs = [runs[k] for k in rank]
-        """Names of the runs, in natural order."""
+        """Names of the runs, in natural order; those in which nothing is sent come last."""
 
     @property
     def total(self) -> int:
