@@ -33,8 +33,8 @@ _TIMES = (
     ("noncausal_mean_ns", "non-causal (ms)"),
 )
 _CLOCKS = (
-    "The trace does not say. Each service instance has a clock of its own, and times of "
-    "different clocks are not compared."
+    "The trace does not say. Its processes have clocks of their own that disagree, or may, and "
+    "times of different clocks are not compared."
 )
 _NEGATIVE = (
     "A negative non-causal latency means that messages were delivered, on average, before "
@@ -54,7 +54,7 @@ def write_times(rows: Sequence[Mapping[str, Any]], place: Path, *, one_clock: bo
     """
     text = write_csv(place / "times.csv", list(rows[0]), (list(row.values()) for row in rows))
     title = "Where did the time of messages go?"
-    if not one_clock:
+    if not one_clock or any((row["latency_mean_ns"] or 0) < 0 for row in rows):
         return section(title, paragraph(_CLOCKS))
     if all(row["latency_mean_ns"] is None for row in rows):
         return section(title, paragraph("The trace has no times."))
