@@ -33,15 +33,15 @@ import random
 import resource
 import signal
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from _builds import COMPILED, Builds
+from _termination import say_when_terminated
 
 from causewire.node import Closed, Config, Node, PeerGone, run
 from causewire.testing.proxy import Proxy
@@ -471,14 +471,8 @@ def show_distance(seconds: float, repetitions: int, plot: str | None) -> None:
         print(f"  drawn in {plot}")
 
 
-def _terminated(number: int, frame: object) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # it may come a second time, for the group
-    print("terminated: what is printed so far is all that was measured", file=sys.stderr)
-    sys.exit(128 + number)
-
-
 def main() -> None:
-    signal.signal(signal.SIGTERM, _terminated)
+    say_when_terminated()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from causewire.transport import PeerForgotten, TransportConfig
 
-from .pair import A, events, payloads
-from .three import C, Three
+from .pair import A, B, events, payloads
+from .three import C, Three, transport
 
 
 def orphaned(**settings: Any) -> tuple[Three, list[bytes], list[bytes]]:
@@ -88,3 +90,40 @@ def test_who_gives_a_peer_up_takes_what_has_arrived_from_it_first() -> None:
     bob.forget("carol", three.now)
     assert payloads(bob) == [b"the queue is full", b"arrived"]
     assert bob.status().waiting_bytes == 0
+
+
+@pytest.mark.parametrize("protocol", ["csps", "sps", "adaptive"])
+def test_who_comes_back_tells_others_that_its_former_life_is_over(protocol: str) -> None:
+    """carol gave bob up, told only bob, who is back, and was restarted: nobody else knows.
+
+    What bob's former life sent to ann is still on its way, and the effect reaches her first.
+    """
+    three = Three(protocol=protocol)
+    three.cut = {("bob", "ann")}
+    bob = three["bob"]
+    bob.send("ann", b"cause")
+    causes = [data for data, place in bob.datagrams_to_send(three.now) if place == A]
+    bob.send("carol", b"news")
+    three.exchange()
+    three["carol"].forget("bob", three.now)
+    assert payloads(three["carol"]) == [b"news"]
+    three.cut |= {("carol", "ann")}
+    three.all["bob"] = bob = transport("bob", 8 << 20, protocol=protocol)
+    three.introduce("bob")
+    three.run(0.5)
+    three["carol"].send("bob", b"old news")
+    three.run(0.5)
+    assert payloads(bob) == [b"old news"]
+    three.all["carol"] = carol = transport("carol", 9 << 20, protocol=protocol)
+    three.cut = {("bob", "ann")}
+    three.introduce("carol")
+    three.run(0.5)
+    bob.send("carol", b"older news")
+    three.run(0.5)
+    assert payloads(carol) == [b"older news"]
+    carol.send("ann", b"effect")
+    three.run(0.5)
+    assert payloads(three["ann"]) == [b"effect"]
+    for data in causes:
+        three["ann"].datagram_received(data, B, three.now)
+    assert payloads(three["ann"]) == []

@@ -11,9 +11,9 @@ everything that came from it as permitted, so nobody waits for it any longer. Ho
 last messages to other processes may still be in flight, and what this process sends from
 now on may depend on them, through messages that were waiting for a permit. Therefore the
 others must not accept them any more: the *obituary*, "all incarnations of that process
-below this one are gone", precedes the next message, ack or permit to everybody, and they
-pass it on in the same way. Whoever receives a message that might depend on the last
-messages of a dead process has been told before to ignore those.
+below this one are gone", precedes the next message, ack or permit to everybody, the next
+incarnation included, and they pass it on in the same way. Whoever receives a message that
+might depend on the last messages of a dead process has been told before to ignore those.
 
 **Forgetting a process that may be alive.** The same rules make it safe to give up a process
 that only seems to be dead (docs/failures.md has the argument). Whoever knows the obituary of
@@ -231,7 +231,7 @@ class Peers:
         self.by_tag[tag] = session
         session.heard_at = now
         session.owes, session.silent = None, False
-        session.obituaries = {n: self.word(n) for n in self.floors if n != peer.name}
+        session.obituaries = {name: self.word(name) for name in self.floors}
         if self.me.unread:
             self._tell(session, self.me.name, self.me.superseded)
         peer.greet_at = None
@@ -381,7 +381,7 @@ class Peers:
         word = self.word(name)
         self._carrier.bury(name, floor)
         for other in self.live.values():
-            if other.established and other.name != name:
+            if other.established:
                 self._tell(other, name, word)
 
     def _tell(self, session: Session, name: str, word: int) -> None:
@@ -406,7 +406,7 @@ class Peers:
         left, floor = word >= LEFT, word & (LEFT - 1)
         if not floor or not name.isprintable():
             raise MalformedError("an impossible incarnation or name")
-        if name == self.me.name:
+        if name == self.me.name and floor > self.me.incarnation:
             self.superseded(floor, False, informant, now)
             return None
         if floor <= self.floors.get(name, 0):
