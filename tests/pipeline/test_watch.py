@@ -29,7 +29,7 @@ from causewire.pipeline.live import (
     LiveViolation,
     LiveWindow,
 )
-from causewire.pipeline.sources.source import TraceFollower
+from causewire.pipeline.sources.follow import Follower
 from causewire.pipeline.watch import WatchSettings, waiting, watch
 from causewire.trace import Event, open_writer, write_trace
 
@@ -377,7 +377,7 @@ def test_a_file_that_is_truncated_is_followed_from_its_start(tmp_path: Path) -> 
     file = tmp_path / "a.jsonl"
     events = timed(3, steps=20)
     write_trace(file, events)
-    follower: Any = TraceFollower("all", [str(tmp_path)])
+    follower: Any = Follower("all", [str(tmp_path)])
     first = follower.latestOffset({}, None)
     write_trace(file, events[:5])
     second = follower.latestOffset(first, None)

@@ -11,7 +11,7 @@ import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from causewire.pipeline.sources.source import TraceFollower
+from causewire.pipeline.sources.follow import Follower
 from causewire.pipeline.watch import WatchSettings, found
 from causewire.trace import NAMES, Event
 
@@ -103,7 +103,7 @@ def test_files_that_are_not_followed_are_told_of_once(tmp_path: Path) -> None:
     (tmp_path / "_watch").mkdir()
     (tmp_path / "_watch" / "part.txt").write_text("")
     for now in (False, True):
-        follower = TraceFollower("all", [str(tmp_path)])
+        follower = Follower("all", [str(tmp_path)])
         if now:
             follower.prepareForTriggerAvailableNow()
         end = follower.latestOffset({}, ReadAllAvailable())

@@ -11,11 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..trace import TraceError
+from ..trace.formats.names import FORMATS, PROCESS_BY, SPAN_FORMATS
 from .errors import CommandError
 from .output import count, duration, print_json, say
 from .progress import Progress
 from .quantities import nanoseconds
 from .spark import SparkProgress, add_spark_arguments, config_of
+from .traces import columns_of
 
 if TYPE_CHECKING:
     from ..pipeline.watch import Tell, WatchSettings
@@ -27,10 +30,14 @@ examples:
   causewire watch traces/
   causewire watch traces/ --window 1s --late 5s --out found/
   causewire watch traces/ --once --json
+  causewire watch spans/ --format otlp --idle 10s
+  causewire watch log/ --columns columns.json
 
-Lines that are added to .jsonl files and .parquet files that appear are taken as they come. What is
-found goes to Parquet tables below --out: violations, windows, late, quarantine; each row once, also
-if the command is stopped, or killed, and started again. docs/pipeline.md tells what is in them.
+Lines that are added to .jsonl files and .parquet files that appear are taken as they come (of spans
+and tables also lines of .json files). The spans of a trace are checked when none has come for
+--idle. What is found goes to Parquet tables below --out: violations, windows, late, quarantine;
+each row once, also if the command is stopped, or killed, and started again. docs/pipeline.md tells
+what is in them.
 
 exit status (with --once, or when interrupted): 0 in causal order so far, 1 violated, 2 bad input.
 """
@@ -40,6 +47,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("directory", metavar="DIR", help="where nodes write their traces")
+    add(
+        "--format",
+        choices=("auto", *FORMATS),
+        default="auto",
+        help="auto: by the first line that is there, or table with --columns",
+    )
+    add(
+        "--columns",
+        metavar="FILE",
+        help="how a table is to be read: a JSON file that maps the columns of a trace to its own",
+    )
+    add("--process-by", choices=PROCESS_BY, help="spans: what is a process; default: request")
     add("--out", metavar="DIR", help="where the tables go; default: _watch in the directory")
     add("--window", default="10s", metavar="D", help="metrics are for windows of this length")
     add("--late", default="10s", metavar="D", help="rows may be this late; default: 10s")
@@ -64,6 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
     if not os.path.isdir(args.directory):
         raise CommandError(f"{args.directory}: no such directory")
+    try:
+        kind, options = _input(args)
+    except TraceError as error:
+        raise CommandError(str(error)) from None
     window, every = nanoseconds(args.window, "--window"), nanoseconds(args.every, "--every")
     if window < 1:
         raise CommandError("--window must be more than nothing")
@@ -93,13 +116,51 @@ def run(args: argparse.Namespace) -> int:
     try:
         with ExitStack() as stack, Progress("watching") as progress:
             others = _others(args, stack)
-            _follow(args, out, settings, every / 1e9, tell, progress)
+            _follow(args, kind, options, out, settings, every / 1e9, tell, progress)
     except PipelineError as error:
         raise CommandError(str(error)) from None
     if args.json:
         names = ("events", "violations", "windows", "late", "quarantine")
         print_json({name: seen[name] for name in names})
     return 1 if seen["violations"] else 0
+
+
+def _input(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Return the format of the directory, and the options with which the source reads it.
+
+    Raises:
+        TraceError: The format cannot be followed, or a table has no mapping.
+    """
+    kind = args.format
+    if kind == "auto":
+        kind = "table" if args.columns is not None else _format_there(args.directory)
+    if kind == "shiviz":
+        raise TraceError(args.directory, None, "ShiViz logs cannot be followed; `check` reads them")
+    if kind == "table":
+        from ..trace.formats.tables import mapper
+
+        args.traces = [args.directory]
+        columns = columns_of(args)
+        mapper(columns)  # raises if it is wrong
+        return kind, {"columns": columns}
+    if kind in SPAN_FORMATS and args.process_by is not None:
+        return kind, {"processBy": args.process_by}
+    return kind, {}
+
+
+def _format_there(directory: str) -> str:
+    """Return the format of the first line in a directory; `trace` if there is none yet."""
+    from ..trace.formats.foreign import detect_bytes
+    from ..trace.storage import expand
+
+    files = [Path(str(file)) for file in expand(directory)]
+    for suffix in (".jsonl", ".json"):
+        for file in files:
+            if file.suffix == suffix:
+                with file.open("rb") as stream:
+                    found = detect_bytes(stream.readline())
+                return found if found in SPAN_FORMATS else "trace"
+    return "trace"
 
 
 def _others(args: argparse.Namespace, stack: ExitStack) -> list[Tell]:
@@ -121,6 +182,8 @@ def _others(args: argparse.Namespace, stack: ExitStack) -> list[Tell]:
 
 def _follow(
     args: argparse.Namespace,
+    kind: str,
+    options: dict[str, str],
     out: Path,
     settings: WatchSettings,
     every: float,
@@ -142,6 +205,8 @@ def _follow(
                 args.directory,
                 out,
                 settings,
+                kind=kind,
+                options=options,
                 every=every,
                 once=args.once,
                 final=args.once,
@@ -189,6 +254,7 @@ def _said(table: str, row: dict[str, Any]) -> str:
             f" {count(row['violations'], 'violation')}"
         )
     if table == "late":
-        return f"late in run {row['run']}: {row['process']}, seq {row['seq']}: {row['reason']}"
+        seq = "" if row["seq"] is None else f", seq {row['seq']}"
+        return f"late in run {row['run']}: {row['process']}{seq}: {row['reason']}"
     where = row["file"] if row["row"] is None else f"{row['file']}: row {row['row']}"
     return f"not understood: {where}: {row['reason']}"

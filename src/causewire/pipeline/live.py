@@ -67,7 +67,7 @@ class LateRow(NamedTuple):
     """A row that took no part, and why."""
 
     process: str
-    seq: int
+    seq: int | None
     time_ns: int
     reason: str
 
@@ -150,9 +150,9 @@ class LiveRun:
         return sum(len(rows) for rows in self._waiting.values())
 
     @property
-    def in_flight(self) -> int:
-        """How many copies were sent and not delivered."""
-        return self._kernel.undelivered
+    def may_hear_more(self) -> bool:
+        """Whether to remember the run for a while after its end: some messages are in flight."""
+        return self._kernel.undelivered > 0
 
     def add(self, events: Iterable[Event]) -> list[LateRow]:
         """Take rows in; returns those that come too late."""

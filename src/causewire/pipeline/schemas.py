@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ALL", "EVENTS", "QUARANTINE"]
+__all__ = ["ALL", "EVENTS", "QUARANTINE", "SPANS"]
 
 EVENTS = (
     "run string, process string, seq bigint, time_ns bigint, lamport bigint, kind string, "
@@ -16,3 +16,7 @@ it is missing if the whole file cannot be read. `text` is how the row begins."""
 
 ALL = f"{EVENTS}, {QUARANTINE}"
 """Both together: `reason` is missing in the rows that are events."""
+
+SPANS = f"run string, span binary, {QUARANTINE}"
+"""Spans that are followed, pickled, each once for every run in which it has a part; and what
+cannot be understood."""

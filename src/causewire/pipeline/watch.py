@@ -15,7 +15,8 @@ Each batch is written to a place of its own, `batch=N`, and written over if it i
 done again; what it reads and what it knew before is in the checkpoint. So after
 a crash each row is in the tables once. Many batches are put together (`watch_tables.py`).
 
-The source can also be any streaming table of events: `watch(spark, from_kafka(frame), out)`.
+The source can also be any streaming table of events: `watch(spark, from_kafka(frame), out)`,
+or a directory of tables or spans: `watch(spark, "spans/", out, kind="otlp")`.
 
 A run that has not been heard of for a while counts as ended: rows that still wait
 are processed, and its last windows are reported.
@@ -27,16 +28,20 @@ import logging
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..trace import NAMES, Event
+from ..trace import NAMES, Event, TraceError
+from ..trace.formats.names import SPAN_FORMATS
+from ..trace.formats.rows import Refused
+from ..trace.formats.spans import Span, SpanOptions
 from .errors import PipelineError
 from .live import LiveFinding, LiveRun, LiveViolation, LiveWindow
+from .live_spans import LiveSpans
 from .session import is_connect, parallelism
 from .sources import register, with_quarantine
 from .watch_tables import write_batch
@@ -96,7 +101,7 @@ class WatchSettings:
     idle_ms: int = 30_000
 
 
-def _rows_of(run: str, told: Iterable[LiveFinding]) -> Iterator[dict[str, Any]]:
+def _rows_of(run: str, told: Iterable[LiveFinding | Refused]) -> Iterator[dict[str, Any]]:
     """What was found, as rows of one table."""
     for item in told:
         row: dict[str, Any] = {"run": run, **item._asdict()}
@@ -106,6 +111,8 @@ def _rows_of(run: str, told: Iterable[LiveFinding]) -> Iterator[dict[str, Any]]:
             row["second_origin"], row["second_mid"] = row.pop("second")
         elif isinstance(item, LiveWindow):
             row["table"] = "windows"
+        elif isinstance(item, Refused):
+            row["table"] = "quarantine"
         else:
             row["table"] = "late"
         yield row
@@ -130,13 +137,19 @@ def events_in(rows: pd.DataFrame) -> Iterator[Event]:
         yield Event(**fields)
 
 
+def spans_in(rows: pd.DataFrame) -> Iterator[Span]:
+    """Rows of a stream of spans as spans."""
+    for stored in rows["span"]:
+        yield pickle.loads(stored)
+
+
 def _step(
-    settings: WatchSettings,
-    final: bool = False,
+    settings: WatchSettings, final: bool = False, spans: SpanOptions | None = None
 ) -> Callable[[Any, Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """Return what is done for a run in a batch; its state is stored in between, as bytes.
 
     With `final`, the rows of a batch are all that there will be: nothing waits any longer.
+    With `spans`, rows are spans, of which these options make events.
     """
 
     def step(key: Any, rows: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -144,22 +157,25 @@ def _step(
             for part in rows:
                 yield _frame(_refused(part))
             return
-        live = LiveRun(settings.late_ns, settings.window_ns)
+        live: Any = LiveRun(settings.late_ns, settings.window_ns)
+        if spans is not None:
+            live = LiveSpans(key[0], spans, settings.window_ns)
         if state.exists:
             (stored,) = state.get
             live = pickle.loads(stored)
-        told: list[LiveFinding] = []
+        told: list[LiveFinding | Refused] = []
         if state.hasTimedOut:  # nothing has come for a while
             told += live.advance(ended=True)
-            if live.in_flight == 0 or live.timed_out:
+            if live.timed_out or not live.may_hear_more:
                 state.remove()
-            else:  # somebody may still deliver what is in flight
+            else:  # for instance somebody may still deliver what is in flight
                 live.timed_out = True
                 state.update((pickle.dumps(live),))
                 state.setTimeoutDuration(_PATIENCE * settings.idle_ms)
         else:
             live.timed_out = False
-            told += live.add(event for part in rows for event in events_in(part))
+            items = events_in if spans is None else spans_in
+            told += live.add(item for part in rows for item in items(part))
             told += live.advance(ended=final)
             state.update((pickle.dumps(live),))
             state.setTimeoutDuration(settings.idle_ms)
@@ -177,18 +193,28 @@ def _refused(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return result
 
 
-def found(rows: DataFrame, settings: WatchSettings, *, final: bool = False) -> DataFrame:
-    """Return what there is to say about a stream of rows of the source, shown `all`."""
+def found(
+    rows: DataFrame,
+    settings: WatchSettings,
+    *,
+    final: bool = False,
+    spans: SpanOptions | None = None,
+) -> DataFrame:
+    """Return what there is to say about a stream of rows of the source, shown `all`.
+
+    With `spans`, the source was shown as `spans`, and these options make events of them.
+    """
     from pyspark.sql import functions as f
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     named = f.when(f.col("reason").isNull(), f.col("run")).otherwise(_NOBODY)
     # As text: pandas would make floats of numbers where one is missing.
+    numbers = (*_NUMBERS, "row") if spans is None else ("row",)
     keyed = rows.withColumns(
-        {"run": named, **{name: f.col(name).cast("string") for name in (*_NUMBERS, "row")}}
+        {"run": named, **{name: f.col(name).cast("string") for name in numbers}}
     )
     return keyed.groupBy("run").applyInPandasWithState(
-        _step(settings, final),
+        _step(settings, final, spans),
         outputStructType=_TOLD,
         stateStructType="live binary",
         outputMode="append",
@@ -228,6 +254,8 @@ def watch(
     out: str | os.PathLike[str],
     settings: WatchSettings | None = None,
     *,
+    kind: str = "trace",
+    options: Mapping[str, str] | None = None,
     every: float = 2.0,
     once: bool = False,
     final: bool = False,
@@ -240,6 +268,10 @@ def watch(
         source: The directory where nodes write, or a streaming DataFrame of events.
         out: Where the tables and the checkpoint go.
         settings: Lengths of windows and of waiting.
+        kind: What is in the directory: `trace`, `table` (JSON lines and Parquet), or spans, as
+            JSON lines: `otlp`, `jaeger` or `zipkin`.
+        options: More options of the source `causewire`: `columns` of a table, `processBy` of
+            spans.
         every: Seconds between two batches.
         once: Take what is there, and end. A later call goes on from there, with the rows
             that wait for what may still come.
@@ -249,13 +281,21 @@ def watch(
 
     Raises:
         PipelineError: `tell` over Spark Connect, which has no way to call it.
+        TraceError: Spans would be one run without an end.
     """
     if tell is not None and is_connect(spark):
         raise PipelineError("Spark Connect cannot tell what a watch finds: use another --master")
     out = Path(out)
+    chosen = dict(options or {})
+    spans: SpanOptions | None = None
+    if kind in SPAN_FORMATS:
+        spans = SpanOptions.checked(chosen.get("processBy"), chosen.get("runBy"), None)
+        if spans.run_by == "all":
+            raise TraceError("spans", None, "watch checks a trace when it ends: no run for all")
     if isinstance(source, str | os.PathLike):
         register(spark)
-        reader = spark.readStream.format("causewire").option("show", "all")
+        show = "all" if spans is None else "spans"
+        reader = spark.readStream.format("causewire").options(kind=kind, show=show, **chosen)
         if final:
             reader = reader.option("whole", "true")
         name, stream = os.fspath(source), reader.load(os.fspath(source))
@@ -266,7 +306,7 @@ def watch(
         _write(frame, batch, out, tell)
 
     writer = (
-        found(stream, settings or WatchSettings(), final=final)
+        found(stream, settings or WatchSettings(), final=final, spans=spans)
         .writeStream.foreachBatch(write)
         .outputMode("append")
         .option("checkpointLocation", str(out / "_checkpoint"))
