@@ -44,6 +44,7 @@ COMMANDS: dict[str, list[str]] = {
     "simulator": ["benchmarks/sim.py"],
     "check": ["benchmarks/check.py"],
     "metrics": ["benchmarks/metrics.py"],
+    "foreign": ["-m benchmarks.foreign"],
     "pipeline": ["benchmarks/pipeline.py", "benchmarks/scan.py", "-m campaigns.planted"],
     "watch": ["-m campaigns.watch --minutes 60"],
     "sweep": ["benchmarks/sweep.py"],
