@@ -24,7 +24,7 @@ class LiveSpans:
     """The state of one run of spans: a value, which can be stored and taken up again."""
 
     may_hear_more = True
-    """Whether to remember the run for a while after its end: spans that come late are told."""
+    """Whether to remember the run for a while after its end, to report spans that come late."""
 
     def __init__(self, run: str, options: SpanOptions, window_ns: int) -> None:
         self._run, self._options, self._window_ns = run, options, window_ns
