@@ -8,6 +8,7 @@ python examples/chat.py bob ann@127.0.0.1:9001       # join it from another one
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from contextlib import suppress
@@ -100,7 +101,10 @@ class Chat:
 
 
 async def chat(name: str, seeds: list[str], scene: dict[str, str] | None) -> None:
-    node = Node(name, ordered_events=True, rejoin=True)
+    where = os.environ.get("CHAT_LISTEN", "127.0.0.1:0")
+    key = bytes.fromhex(os.environ.get("CHAT_KEY", "")) or None  # needed beyond this machine
+    trace = f"{name}.jsonl" if "CHAT_TRACE" in os.environ else None  # for `causewire check`
+    node = Node(name, listen=where, key=key, trace=trace, ordered_events=True, rejoin=True)
     async with node, Kit(node, codec="json") as kit:
         chat = Chat(Terminal(name))
         print(f"{name}@{node.address[0]}:{node.address[1]}", flush=True)

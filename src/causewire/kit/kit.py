@@ -99,8 +99,6 @@ class Kit:
         self._messages: deque[Message] = deque()
         self._arrived = asyncio.Event()
         self._over: Exception | None = None
-        self._close_node = node.close
-        self._closing = asyncio.Lock()
 
     async def start(self) -> Self:
         """Begin to read the messages of the node; `async with` does the same.
@@ -108,8 +106,7 @@ class Kit:
         From now on, `node.close()` leaves all groups first, so that the other members do not
         take this process for one that has crashed.
         """
-        self._close_node = self.node.close
-        self.node.close = self._close_all  # type: ignore[method-assign]
+        self.node.farewell = self._say_farewell
         self._tasks.spawn(self._read())
         self._tasks.spawn(self._watch())
         return self
@@ -134,16 +131,9 @@ class Kit:
         self._end(Closed("the kit is closed"))
         await self._tasks.cancel()
 
-    async def _close_all(self, drain: float | None = None, *, leave: bool | None = None) -> bool:
-        """Leave all groups, and close the node: this stands in for the method of the node.
-
-        Whoever calls it while that is under way waits for the end of it: the application ends
-        as soon as its groups are left, and the process must not end before its node.
-        """
-        async with self._closing:
-            if leave is not False:
-                await self._leave(LEAVE_WITHIN if drain is None else min(drain, LEAVE_WITHIN))
-            return await self._close_node(drain, leave=leave)
+    async def _say_farewell(self, drain: float | None) -> None:
+        """Leave all groups, as the node is about to close."""
+        await self._leave(LEAVE_WITHIN if drain is None else min(drain, LEAVE_WITHIN))
 
     async def _leave(self, timeout: float) -> None:
         if self._over is None:

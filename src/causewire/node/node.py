@@ -7,13 +7,14 @@ who wait: for a message, for room, for a receipt, for an event.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Self
 from weakref import WeakSet
 
 from ..core.endpoint import destinations
+from ..core.errors import CausewireError
 from ..store import StoreFailed
 from ..transport import (
     Confirmed,
@@ -57,6 +58,9 @@ class Node(Storing, Resolving):
         self._receipts = ReceiptWaiters()
         self._watchers: list[asyncio.Queue[PeerEvent | None]] = []
         self._resolving: asyncio.Task[None] | None = None
+        self._closes = asyncio.Lock()
+        self.farewell: Callable[[float | None], Awaitable[None]] | None = None
+        """What `close` awaits first, with its `drain`, while messages can still be sent."""
         if self._gate is not None:
             self.send = self._send_stored  # type: ignore[method-assign]
 
@@ -91,7 +95,7 @@ class Node(Storing, Resolving):
         """Accept no more messages, wait until all are delivered, and leave.
 
         A node with a store only stops: its peers see a silence, and a node that is started with
-        the store continues.
+        the store continues. A second call waits for the first one.
 
         Args:
             drain: How many seconds to wait; by default the node's `drain`.
@@ -102,6 +106,13 @@ class Node(Storing, Resolving):
         Returns:
             Whether every accepted message was delivered.
         """
+        async with self._closes:
+            if self.farewell is not None and leave is not False and not self._closing:
+                with suppress(CausewireError):
+                    await self.farewell(drain)
+            return await self._close(drain, leave)
+
+    async def _close(self, drain: float | None, leave: bool | None) -> bool:
         bridge = self._bridge
         if bridge is None or self._closing:
             if bridge is None and self._gate is not None:
