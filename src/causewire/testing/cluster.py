@@ -25,6 +25,9 @@ __all__ = ["Cluster"]
 _NOWHERE = ("127.0.0.1", 9)
 """The discard port: the address of a process until it has reported its own."""
 
+_LONGEST = 1 << 24
+"""The longest line that a process may answer with."""
+
 
 class Cluster:
     """Processes by name, each a program that obeys commands."""
@@ -74,6 +77,7 @@ class Cluster:
             json.dumps(settings),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            limit=_LONGEST,
             env=os.environ | {"PYTHONWARNINGS": "default"},
             start_new_session=True,  # an interrupt is for us only: we end them
         )
