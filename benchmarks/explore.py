@@ -114,7 +114,7 @@ def _say(what: str) -> None:
 
 
 def _page_memory() -> int:
-    """Return the memory of the largest process that shows a page of ours, in bytes."""
+    """Return the memory of the largest process that shows the explorer's page, in bytes."""
     largest = 0
     for pid in _started():
         try:

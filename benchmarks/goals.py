@@ -213,7 +213,7 @@ def main() -> None:
     )
     parser.add_argument("--compiled", type=Path, metavar="DIR", help="nodes of both builds")
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--rounds", type=int, default=100, help="at most so many")
+    parser.add_argument("--rounds", type=int, default=100, help="stop after this many rounds")
     parser.add_argument("--scale", type=float, default=1.0, help="times as many messages")
     parser.add_argument("--results", type=Path, metavar="FILE", default=Path("out/goals.jsonl"))
     parser.add_argument("--show", action="store_true", help="do not measure; print the tables")

@@ -137,7 +137,7 @@ def _below(pid: int) -> list[int]:
 
 
 def on_spark(folder: Path, cores: int, *, free: bool, once: bool) -> None:
-    """Check on so many cores, once for each line of input (and before, if not `once`)."""
+    """Check on `cores` cores, once for each line of input; unless `once`, also once before."""
     if not free:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     start = time.perf_counter()
@@ -190,7 +190,7 @@ class Apart:
     """A process in which nothing else is, and from which nothing is left."""
 
     def __init__(self, folder: Path, cores: int, *, free: bool = False, once: bool = False) -> None:
-        """With a Spark session on so many cores; with 0, without Spark."""
+        """Start it, with a Spark session on `cores` cores, or without Spark if that is 0."""
         command = [sys.executable, __file__, "--apart", str(folder), str(cores)]
         self._process = subprocess.Popen(
             command + ["--free"] * free + ["--once"] * once,
@@ -274,7 +274,7 @@ class Rounds:
         return time.perf_counter() - start
 
     def gains(self, many: int) -> list[float]:
-        """Of each round: Spark on so many cores over Spark on the fewest."""
+        """Return, for each round, the speed of Spark on `many` cores over that on the fewest."""
         fewest = self.spark[self.cores[0]]
         return [
             one["seconds"] / more["seconds"]
