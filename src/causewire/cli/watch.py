@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
+_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""Settings of Spark: Java starts with two thirds of the CPU time if it compiles quickly, not well.
+
+A restart is the longest time for which nobody watches, and the batches are small.
+"""
+
 _EPILOG = """\
 examples:
   causewire watch traces/
@@ -195,7 +201,8 @@ def _follow(
     from ..pipeline.watch import waiting, watch
 
     shown = SparkProgress(progress)
-    with shown.session(args.master, config_of(args), tasks=args.once) as spark:
+    config = {**_JAVA, **config_of(args)}
+    with shown.session(args.master, config, tasks=args.once) as spark:
         progress.clear()
         if sys.stderr.isatty():
             print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)
