@@ -41,7 +41,20 @@ def _never(self: Link) -> None:
     """Keep what is held back."""
 
 
+def _same_members(self: Epochs, alias: str | None, drained: bool) -> bool:
+    """Take what a peer has told of the same members at another time for its consent."""
+    view, ready = self._told.get(alias or "", (None, False))
+    return view is not None and view.alive == self.known.alive and (ready or not drained)
+
+
+def _own_number(self: Epochs, alias: str, view: Any, drained: bool) -> None:
+    """Take no notice of the numbers of others."""
+    self._told[alias] = view, drained
+
+
 MISTAKES = {
+    "views without numbers": Mistake(Epochs, "_agrees", _same_members, "rst"),
+    "a number of one's own": Mistake(Epochs, "told", _own_number, "bss"),
     "entering without the others": Mistake(Epochs, "all_told", _at_once, "ks"),
     "entering before all is delivered": Mistake(Link, "_is_drained", _undrained, "rst"),
     "nobody is pulled along": Mistake(Epochs, "pulls", _nobody_pulled, "bss"),

@@ -19,9 +19,9 @@ from causewire.transport import (
     TransportConfig,
 )
 from causewire.transport.carrier import is_native
-from causewire.transport.epochs import decode, encode
+from causewire.transport.epochs import View, decode, encode
 from causewire.transport.link import Link
-from causewire.transport.varint import MalformedError
+from causewire.transport.varint import LARGEST, MalformedError
 
 from .pair import events, payloads
 from .three import Three, transport
@@ -246,8 +246,7 @@ def test_the_longest_message_fits_with_what_the_protocol_adds(protocol: str) -> 
     assert payloads(group["bob"]) == [b"x" * 5000]
 
 
-def test_a_newcomer_learns_who_left_long_ago() -> None:
-    """Otherwise it would never agree with the others on who has been there."""
+def test_a_newcomer_need_not_know_who_left_long_ago() -> None:
     group = three("ks", config=TransportConfig(linger=1.0))
     for name in ("ann", "bob"):
         group[name]._peers.known["carol"].wanted = False  # it came by itself
@@ -263,23 +262,54 @@ def test_a_newcomer_learns_who_left_long_ago() -> None:
     assert payloads(group["bob"]) == [b"x"]
 
 
-def test_a_view_that_lies_bans_nobody() -> None:
+def test_who_was_met_by_some_only_is_given_up_and_the_group_agrees_again() -> None:
+    """ann and bob have stopped, and carol has not; their views have other numbers then."""
+    group = three("ks", give_up_after=5.0)
+    zoe, place = transport("zoe", 9 << 20, **group.settings), ("127.0.0.1", 9)
+    group.all["zoe"], group.places["zoe"] = zoe, place
+    group.cut |= {("zoe", "carol"), ("carol", "zoe")}
+    for name in ("ann", "bob"):
+        zoe.add_peer(name, group.places[name], group.now)
+    group.run(1.0)
+    assert group["ann"]._carrier.changing
+    assert not group["carol"]._carrier.changing
+    group["ann"].forget("zoe", group.now)
+    say(group, "bob", b"on we go", "ann", "carol")
+    group.run(1.0)
+    assert not any(group[name]._carrier.changing for name in ("ann", "bob", "carol"))
+    assert payloads(group["ann"]) == payloads(group["carol"]) == [b"on we go"]
+
+
+def test_a_view_that_lies_does_no_lasting_harm() -> None:
+    """It says that another process is alive, or has a number that would use up all numbers."""
     group = three("ks")
-    ann = group["ann"]
-    link = ann._carrier
-    assert isinstance(link, Link)
-    for status in (2 * (1 << 62) + 1, (1 << 64) - 1, 1):
-        view = {**link._epochs.known, "zoe": status}
-        bob = group["bob"]._carrier
-        assert isinstance(bob, Link)
-        bob._fifo.send("ann", b"\x02" + encode(view))
+    ann, bob = group["ann"]._carrier, group["bob"]._carrier
+    assert isinstance(ann, Link)
+    assert isinstance(bob, Link)
+    number, alive = ann._epochs.known
+    lies = [
+        View(number, {**alive, "zoe": 1 << 62}),
+        View(number, {**alive, "zoe": 1 << 63}),
+        View(number, {**alive, "zoe": 0}),
+        View(LARGEST, alive),
+        View(number + 1000, alive),
+    ]
+    for lie in lies:
+        bob._fifo.send("ann", b"\x02" + encode(lie))
         group.run(1.0)
-    assert ann.stats.dropped["implausible_obituary"] == 1
-    assert ann.stats.dropped["protocol_violation"] == 2
-    assert "zoe" not in link._epochs.known
+    assert group["ann"].stats.dropped["protocol_violation"] == 3
+    assert "zoe" not in ann._epochs.known.alive
+    restart(group, "bob")
+    group.run(1.0)
+    assert number + 1000 < ann._epochs.current.number < number + 1010
+    say(group, "ann", b"x")
+    group.run(1.0)
+    assert payloads(group["bob"]) == payloads(group["carol"]) == [b"x"]
 
 
-@pytest.mark.parametrize("data", [b"", b"\x01", b"\x01\x01a", b"\x00x", b"\x01\x01\x07" + bytes(8)])
+@pytest.mark.parametrize(
+    "data", [b"", b"\0\1", b"\0\1\1a", b"\0\0x", b"\0\1\1\7" + bytes(8), b"\0\1\1a" + bytes(8)]
+)
 def test_bytes_that_are_no_view(data: bytes) -> None:
     with pytest.raises(MalformedError):
         decode(data, 0)

@@ -28,6 +28,9 @@ class Three:
         self.now = 100.0
         self.cut: set[tuple[str, str]] = set()
         self.settings = settings
+        self.places = dict(PLACES)
+        self.carried = 0
+        """How many bytes of datagrams have been sent."""
         self.all = {
             name: transport(name, incarnation=(k + 1) << 20, **settings)
             for k, name in enumerate(PLACES)
@@ -37,7 +40,7 @@ class Three:
         self.run(1.0)
 
     def introduce(self, name: str) -> None:
-        for other, place in PLACES.items():
+        for other, place in self.places.items():
             if other != name:
                 self.all[name].add_peer(other, place, self.now)
 
@@ -56,7 +59,7 @@ class Three:
         self.exchange()
 
     def exchange(self) -> None:
-        names = {place: name for name, place in PLACES.items()}
+        names = {place: name for name, place in self.places.items()}
         for _ in range(100):
             some = [
                 (name, names[place], data)
@@ -66,8 +69,9 @@ class Three:
             if not some:
                 return
             for source, target, data in some:
+                self.carried += len(data)
                 if (source, target) not in self.cut and target in self.all:
-                    self.all[target].datagram_received(data, PLACES[source], self.now)
+                    self.all[target].datagram_received(data, self.places[source], self.now)
 
     def isolate(self, name: str) -> None:
         for other in PLACES:

@@ -115,10 +115,6 @@ class Carrier(ABC):
         """Return how many messages to a process wait until the group has changed."""
         return 0
 
-    def take_obituaries(self) -> dict[str, int]:
-        """Return obituaries that peers have told the protocol, and that are news here."""
-        return {}
-
     @property
     def absent(self) -> dict[str, int]:
         """The incarnations that the protocol waits for and that others can reach, by name."""

@@ -4,12 +4,21 @@ A protocol on a link (`link`) has an endpoint for a group of given processes. Wh
 changes, the endpoint ends, and everybody continues with a new one for the new group. The time
 between two changes is an *epoch*. This module decides when a process may begin one.
 
-**What is known.** For each name, the *status* is one number that only grows: `2 * i` if
-incarnation i is alive, `2 * i + 1` if it is gone. What a process knows is a *view*: a mapping
-from names to statuses. That an incarnation is alive is known to those that have a session with
-it; that it is gone is passed on, as an obituary of the transport. Since a status only grows, it
-does not matter in which order news arrives. An epoch is named by the view with which it begins;
-its members are the processes that are alive in it. Every process starts alone.
+**What is known.** Each process has a *view*: which incarnation of which process is alive, and a
+number. A process is alive in it while there is a session with it. An epoch is named by the view
+with which it begins; its members are the processes that are alive in it. Every process starts
+alone, with number 0.
+
+The number tells views with the same members apart, so that those that are gone need not be
+named: a view is as large as the group is, however many have passed through. There are two rules.
+
+- When the members change, the number grows, at least to the highest that a peer has told.
+- When a peer has told the same members with a higher number, the number becomes that one.
+
+By the first rule the view of one process has each number with one set of members only, and
+views of a process are ordered by their numbers. By the second rule all processes with the same
+members come to have the same view. The transport has the obituaries of those that are gone, and
+drops them in its time (`peers`). It sends them ahead of everything else, so also ahead of views.
 
 **The change.** A process that learns of any change
 
@@ -21,13 +30,14 @@ its members are the processes that are alive in it. Every process starts alone.
 4. begins the new epoch when it is drained and all others that are alive in its view have said
    so of the same view. It tells the others that it *enters*, ahead of its first packet.
 
-If anything else changes meanwhile, steps 2 to 4 begin again with the larger view.
+If anything else changes meanwhile, steps 2 to 4 begin again with the next view.
 
 **A process that entered pulls the others along.** A process that has said that it is drained
 does not know whether somebody has everything needed to enter. So it may learn of the next
 change while others have entered already, and sent messages. Therefore a process enters a view
-at once when it learns that a peer has entered it. This is allowed: that peer had heard that
-everybody is drained. If the view is out of date by then, the next change continues from there.
+at once when it learns that a peer has entered it, unless it has entered a later one. This is
+allowed: that peer had heard that everybody is drained. If the view is out of date by then, the
+next change continues from there.
 
 **Safety.** Let p enter the epoch E. Everybody alive in E was drained before, and did not send
 in between, since it sends again when it has entered E or a later view. So all messages of
@@ -37,8 +47,12 @@ delivered before it is sent: the cut is causal, and the endpoints of E need not 
 about the past. Within an epoch, order is kept by the protocol, and by the rules for obituaries
 when a member is forgotten (`peers`). What still arrives from an earlier epoch contains no
 message and is dropped. Two views that were entered have an order if they have a common member,
-since what a process knows only grows. Otherwise the group was split, and each side has given up
-the other.
+the order of their numbers, since that member has told both. Otherwise the group was split, and
+each side has given up the other, or they have never met.
+
+Without the number, a view could return: x joins p and q, and is given up by p at once. The view
+of p is then what it was, and what q told before x came would count as its consent, although q
+has entered the epoch with x meanwhile, and sends.
 
 **A protocol that cannot forget** (`ks`: without the packets of the one that is gone, it does
 not know in which order to deliver some messages that are here). The messages that it holds
@@ -57,34 +71,33 @@ that some can reach and others cannot (`absent`).
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple
 
-from .varint import MalformedError, get, get_text, put, put_text
+from .varint import LARGEST, MalformedError, get, get_text, put, put_text
 
-__all__ = ["Epochs", "View", "decode", "encode", "members", "name_of"]
-
-View: TypeAlias = dict[str, int]
-"""The status of each process: twice its incarnation, plus 1 if that is gone."""
+__all__ = ["Epochs", "View", "decode", "encode", "name_of"]
 
 MOST = 1 << 16
 """The most processes in a view."""
 
-
-def members(view: View) -> list[str]:
-    """Return the names of the processes that are alive in a view."""
-    return sorted(name for name, status in view.items() if not status & 1)
+FARTHEST = 1 << 32
+"""How far the number of a view may be ahead, so that a peer that lies does not use them up."""
 
 
-def covers(one: View, other: View) -> bool:
-    """Return whether a view knows everything that another one does."""
-    return all(one.get(name, 0) >= status for name, status in other.items())
+class View(NamedTuple):
+    """Who is alive, as one process knows it."""
+
+    number: int
+    """This grows with each change."""
+    alive: dict[str, int]
+    """The incarnations that are alive, by name."""
 
 
 def encode(view: View) -> bytes:
     """Return a view as bytes."""
-    parts = [put(len(view))]
-    for name, status in sorted(view.items()):
-        parts += (put_text(name), status.to_bytes(8, "big"))
+    parts = [put(view.number), put(len(view.alive))]
+    for name, incarnation in sorted(view.alive.items()):
+        parts += (put_text(name), incarnation.to_bytes(8, "big"))
     return b"".join(parts)
 
 
@@ -94,58 +107,63 @@ def decode(data: bytes, at: int) -> View:
     Raises:
         MalformedError: There is none.
     """
+    number, at = get(data, at)
     count, at = get(data, at)
     if count > MOST:
         raise MalformedError("too many processes")
-    view: View = {}
+    alive: dict[str, int] = {}
     for _ in range(count):
         name, at = get_text(data, at)
         if at + 8 > len(data):
             raise MalformedError("cut short")
-        view[name] = status = int.from_bytes(data[at : at + 8], "big")
-        if not name.isprintable() or not 1 < status < (1 << 64) - 2:
+        alive[name] = incarnation = int.from_bytes(data[at : at + 8], "big")
+        if not name.isprintable() or not 0 < incarnation < 1 << 63:
             raise MalformedError("an impossible name or incarnation")
         at += 8
-    if at != len(data) or len(view) != count:
+    if at != len(data) or len(alive) != count:
         raise MalformedError("bytes after a view, or a name twice")
-    return view
+    return View(number, alive)
 
 
 class Epochs:
     """What one process knows about its group, and which epoch it is in.
 
     Attributes:
-        known: Everything that is known.
+        known: The view of this process.
         current: The view that names the current epoch.
         drained: Whether this process has said that it is drained, of `known`.
         due: The peers that have to learn `known`, by alias.
-        rumours: Obituaries in the views of others that are news here: the lowest incarnation
-            that may be alive, by name. The transport decides whether to believe them.
         aliases: What the link calls the living peers that it has a session with, by name.
     """
 
     def __init__(self, me: str, incarnation: int) -> None:
         self._me = me
-        self.known: View = {me: 2 * incarnation}
-        self.current: View = dict(self.known)
+        self.known = self.current = View(0, {me: incarnation})
         self.drained = False
         self.due: set[str] = set()
         self.aliases: dict[str, str] = {}
         self._incarnations: dict[str, int] = {}
-        self.rumours: dict[str, int] = {}
+        """Those that there is a session with, by alias."""
         self._told: dict[str, tuple[View, bool]] = {}
         """The last view of each peer, and whether it is drained, by alias."""
+        self._highest = 0
+        """The highest number that a peer has told."""
+        self._gone: dict[str, int] = {}
+        """The lowest incarnation that may be alive, by name, while the link has an alias."""
 
     # -- news -----------------------------------------------------------------
 
     def met(self, alias: str, name: str, incarnation: int, mine: int) -> None:
         """Note that there is a session with an incarnation, and what is this process's own."""
-        if len(self.known) == 1 or mine > self.known[self._me] >> 1:
-            self.known[self._me] = self.current[self._me] = 2 * mine
+        me, alive = self._me, self.known.alive
+        if len(alive) == 1 or mine > alive[me]:
+            self.known = View(self.known.number, {**alive, me: mine})
+            self.current = View(self.current.number, {**self.current.alive, me: mine})
         self.aliases[name] = alias
         self._incarnations[alias] = incarnation
-        self._raise(name, 2 * incarnation)
         self.due.add(alias)
+        if incarnation >= self._gone.get(name, 0):
+            self._changed({**self.known.alive, name: incarnation})
 
     def ended(self, alias: str) -> None:
         """Note that the session with an incarnation is over."""
@@ -156,25 +174,35 @@ class Epochs:
         self._told.pop(alias, None)
         incarnation = self._incarnations.pop(alias, 0)
         if incarnation:
-            self._raise(name, 2 * incarnation + 1)
+            self._gone[name] = incarnation + 1
+            alive = self.known.alive
+            self._changed({one: alive[one] for one in alive if one != name})
 
-    def buried(self, name: str, floor: int) -> None:
-        """Note that all incarnations of a process below `floor` are gone."""
-        if name != self._me:
-            self._raise(name, 2 * floor - 1)
+    def discard(self, alias: str) -> None:
+        """Drop what is left of an incarnation that is gone."""
+        self._gone.pop(name_of(alias), None)
 
     def told(self, alias: str, view: View, drained: bool) -> None:
-        """Note what a peer knows, and whether it is drained."""
-        self._told[alias] = view, drained
-        for name, status in view.items():
-            if status & 1 and status > self.known.get(name, 0) and name != self._me:
-                self.rumours[name] = max(status // 2 + 1, self.rumours.get(name, 0))
+        """Note what a peer knows, and whether it is drained.
 
-    def _raise(self, name: str, status: int) -> None:
-        if status > self.known.get(name, 0):
-            self.known[name] = status
-            self.drained = False
-            self.due.update(self.aliases.values())
+        Raises:
+            MalformedError: The number of the view is too far ahead.
+        """
+        alone = len(self.current.alive) == 1
+        if view.number > (LARGEST >> 1 if alone else self.known.number + FARTHEST):
+            raise MalformedError("a number of a view that nobody can have used")
+        self._told[alias] = view, drained
+        self._highest = max(self._highest, view.number)
+        if view.alive == self.known.alive and view.number > self.known.number:
+            self._next(view)
+
+    def _changed(self, alive: dict[str, int]) -> None:
+        self._next(View(max(self.known.number + 1, self._highest), alive))
+
+    def _next(self, view: View) -> None:
+        self.known = view
+        self.drained = False
+        self.due.update(self.aliases.values())
 
     # -- questions ------------------------------------------------------------
 
@@ -186,28 +214,29 @@ class Epochs:
     @property
     def others(self) -> list[str]:
         """The other processes that are alive, as far as is known."""
-        return [name for name in members(self.known) if name != self._me]
+        return sorted(name for name in self.known.alive if name != self._me)
 
     def alias(self, name: str) -> str | None:
         """Return the alias of the living incarnation of a process, if there is a session."""
         alias = self.aliases.get(name)
-        if alias is None or 2 * self._incarnations[alias] != self.known[name]:
+        if alias is None or self._incarnations[alias] != self.known.alive.get(name):
             return None
         return alias
 
     def present(self, alias: str) -> bool:
         """Return whether an incarnation is a member of the current epoch."""
         incarnation = self._incarnations.get(alias)
-        return incarnation is not None and self.current.get(name_of(alias)) == 2 * incarnation
+        return incarnation is not None and self.current.alive.get(name_of(alias)) == incarnation
 
     @property
     def absent(self) -> dict[str, int]:
         """The incarnations that others have a session with, and this process does not."""
         found: dict[str, int] = {}
         for view, _ in self._told.values():
-            for name, status in view.items():
-                if status > self.known.get(name, 0) and name != self._me:
-                    found[name] = max(status >> 1, found.get(name, 0))
+            for name, incarnation in view.alive.items():
+                lowest = max(self.known.alive.get(name, 0) + 1, self._gone.get(name, 0))
+                if incarnation >= lowest and name != self._me:
+                    found[name] = max(incarnation, found.get(name, 0))
         return found
 
     def all_told(self, drained: bool) -> bool:
@@ -229,9 +258,12 @@ class Epochs:
         Raises:
             MalformedError: This process has not agreed to enter it.
         """
-        if view == self.current or not covers(view, self.current):
+        if view.number <= self.current.number:
             return False
-        if view.get(self._me) != self.known[self._me] or not covers(self.known, view):
+        if (
+            view.number > self.known.number
+            or view.alive.get(self._me) != self.known.alive[self._me]
+        ):
             raise MalformedError("a view that nobody can have entered")
         return True
 

@@ -47,7 +47,7 @@ from ..core.run import MessageRun
 from ..protocols import Protocol, create
 from .carrier import Carrier, Native, is_native
 from .codec import Codec, kinds
-from .epochs import Epochs, View, decode, encode, members, name_of
+from .epochs import Epochs, View, decode, encode, name_of
 from .identity import Identity
 from .listing import Listing
 from .varint import MalformedError, get, get_text, put, put_text
@@ -285,7 +285,7 @@ class Link(Carrier):
             epochs.drained = True
             epochs.due.update(epochs.aliases.values())
         if epochs.changing and epochs.drained and epochs.all_told(drained=True):
-            self._enter(dict(epochs.known))
+            self._enter(epochs.known)
         if not epochs.changing and self._queue:
             self._hand_down()
             self._collect()
@@ -310,7 +310,7 @@ class Link(Carrier):
         """Begin an epoch, with a new endpoint."""
         epochs = self._epochs
         epochs.current = view
-        names = members(view)
+        names = sorted(view.alive)
         self.endpoint = create(self._protocol, self.me, names)
         self._everybody = tuple(name for name in names if name != self.me)
         self._count = 0
@@ -328,10 +328,6 @@ class Link(Carrier):
         self._epochs.met(alias, name, incarnation, self._identity.incarnation)
         self._settle()
         return alias
-
-    def bury(self, name: str, floor: int) -> None:
-        self._epochs.buried(name, floor)
-        self._settle()
 
     def forget(self, name: str) -> None:
         """Let the group go on without an incarnation."""
@@ -352,6 +348,7 @@ class Link(Carrier):
     def discard(self, name: str) -> bool:
         self._fifo.readmit(name)
         self._confirmed.pop(name, None)
+        self._epochs.discard(name)
         return True
 
     # -- what the transport asks for ------------------------------------------
@@ -426,10 +423,6 @@ class Link(Carrier):
 
     def queued(self, name: str) -> int:
         return self._queued.get(name, 0)
-
-    def take_obituaries(self) -> dict[str, int]:
-        rumours, self._epochs.rumours = self._epochs.rumours, {}
-        return rumours
 
     @property
     def absent(self) -> dict[str, int]:

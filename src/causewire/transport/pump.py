@@ -45,12 +45,9 @@ class Pump:
         self._at_once = carrier.releases_at_once
         self.observer: Observer | None = None
 
-    def run(self, now: float) -> None:
+    def run(self) -> None:
         """Move everything, until there is no more."""
         arrivals, carrier = self._arrivals, self._carrier
-        if self._linked:
-            for name, floor in carrier.take_obituaries().items():
-                self._peers.obituary(name, floor, name, now)
         arrivals.collect()
         if arrivals.ready:
             arrivals.admit()

@@ -428,7 +428,7 @@ class Transport(Generic[A]):
                 self._session_datagram(*self.postponed.pop(0), last=True)
             except MalformedError:
                 self.stats.drop(DropReason.MALFORMED)
-        self._pump.run(now)
+        self._pump.run()
         out = self._greeter.out + self._paths.out
         if out:
             self._greeter.out, self._paths.out = [], []
