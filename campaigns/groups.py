@@ -3,6 +3,9 @@
     python -m campaigns.groups --runs 50000            # seeds 0 to 49999
     python -m campaigns.groups --seed 17 --runs 1 -v   # one run again, with its story
 
+In runs with odd seeds, applications write their state and position to a disk from time to time,
+and come back with it: they get the messages that they missed, or the whole state.
+
 The machine of `causewire.kit` runs unchanged on a network in memory. That network promises less
 than the transport does: messages between two processes keep their order, and nothing more, so a
 run tries more than a causal network would let happen. A crash loses a random part of what was
@@ -27,83 +30,19 @@ from causewire.kit.entries import (
     Joined,
     Left,
     Member,
+    Position,
     Posted,
     Refused,
     Sponsor,
     Stranger,
 )
+from causewire.kit.history import OVERHEAD
 from causewire.kit.machine import Machine
+
+from .group_judge import Judge, Replica, Wrong
 
 Key = tuple[str, int]
 """A process and its incarnation."""
-
-
-class Wrong(Exception):  # noqa: N818
-    """A run in which the machine broke a promise."""
-
-
-class Replica:
-    """What one membership of an application has seen: the judge's notes."""
-
-    def __init__(self, seen: int, members: set[Member]) -> None:
-        self.seen = seen
-        self.members = set(members)
-        self.left: set[Member] = set()
-
-
-class Judge:
-    """Knows what everybody got, and what followed from what."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[Member, int], int] = {}
-        self.past: list[int] = []
-        self.authors: list[Member] = []
-
-    def posted(self, replica: Replica, author: Member, number: int) -> None:
-        """A message was sent, by somebody who has seen this."""
-        self.numbers[author, number] = len(self.past)
-        self.past.append(replica.seen)
-        self.authors.append(author)
-
-    def delivered(self, replica: Replica, author: Member, number: int) -> None:
-        """A message was delivered: not twice, and after what it depends on."""
-        index = self.numbers[author, number]
-        if replica.seen >> index & 1:
-            raise Wrong(f"message {number} of {author} came twice")
-        if self.past[index] & ~replica.seen:
-            raise Wrong(f"message {number} of {author} came before one that it depends on")
-        if author in replica.left:
-            raise Wrong(f"message {number} of {author} came after its author had left")
-        if author not in replica.members:
-            raise Wrong(f"message {number} of {author} came before its author had joined")
-        replica.seen |= 1 << index
-
-    def changed(self, replica: Replica, member: Member, joined: bool) -> None:
-        """A member joined or left, once."""
-        if joined == (member in replica.members) or member in replica.left:
-            raise Wrong(f"{member} {'joined' if joined else 'left'} twice")
-        if joined:
-            replica.members.add(member)
-        else:
-            replica.members.discard(member)
-            replica.left.add(member)
-
-    def compare(self, finals: dict[Member, Replica], sure: set[Member]) -> None:
-        """At the end: the same messages and members everywhere, and none is missing.
-
-        None, that is, of those who are still members or left properly (`sure`). Of others the
-        last messages may be lost, for all.
-        """
-        everybody = set(finals)
-        for member, replica in finals.items():
-            if replica.members != everybody:
-                raise Wrong(f"{member} knows {sorted(replica.members)}, not {sorted(everybody)}")
-        masks = {replica.seen for replica in finals.values()}
-        if len(masks) > 1:
-            raise Wrong("replicas differ")
-        for index, author in enumerate(self.authors):
-            if author in everybody | sure and not all(mask >> index & 1 for mask in masks):
-                raise Wrong(f"a message of {author} is missing")
 
 
 class Process:
@@ -122,6 +61,10 @@ class Process:
         self.gone: set[Key] = set()
         """Obituaries that it knows."""
         self.leaving = False
+        self.since: tuple[Position, int] | None = None
+        """What it came back with: its position, and what it had handled."""
+        self.missed: set[tuple[Member, int]] = set()
+        """Messages that it got instead of the state."""
 
     @property
     def key(self) -> Key:
@@ -129,7 +72,7 @@ class Process:
 
     def ask(self) -> Ask:
         assert self.machine is not None
-        return Ask(self.machine.me, "", self.left)
+        return Ask(self.machine.me, "", self.left, self.since and self.since[0])
 
     @property
     def member(self) -> bool:
@@ -139,8 +82,19 @@ class Process:
 class World:
     """Processes, the network between them, and chance."""
 
-    def __init__(self, seed: int, size: int, make: Callable[[Member], Machine] = Machine) -> None:
+    def __init__(
+        self,
+        seed: int,
+        size: int,
+        make: Callable[[Member], Machine] = Machine,
+        returns: bool = False,
+    ) -> None:
         self.random = Random(seed)
+        self.disks: dict[str, tuple[Position, int]] = {}
+        """The position of each application, and what it had handled then."""
+        self.disk_random = Random(f"disk {seed}")
+        self.writes = self.disk_random.choice((0.02, 0.3)) if returns else 0.0
+        self.history = OVERHEAD * self.disk_random.choice((0, 5, 50, 500))
         self.make = make
         self.judge = Judge()
         self.counts: Counter[str] = Counter()
@@ -197,9 +151,20 @@ class World:
         machine = process.machine = self.make(
             Member(process.name, process.incarnation, process.term)
         )
+        machine.history.limit = self.history
         for name, incarnation in process.gone:
             machine.gone(name, incarnation)
+        if self.writes:
+            back = self.disk_random.random() < 0.8
+            process.since = self.disks.get(process.name) if back else None
         return machine
+
+    def write(self, process: Process, often: float) -> None:
+        """The application writes its state and its position to its disk, or does not."""
+        if process.replica is not None and self.disk_random.random() < often:
+            assert process.machine is not None
+            waiting = [(it.author, it.number) for it in process.queue if isinstance(it, Posted)]
+            self.disks[process.name] = process.machine.position(waiting), process.handled
 
     def crash(self, process: Process) -> None:
         """Stop a process; the network loses the last part of what it has sent to each."""
@@ -252,7 +217,7 @@ class World:
         self.say(source, "->", to, frame)
         if isinstance(frame, Ask):
             if machine is not None and machine.joined:
-                machine.ask(frame.member, "", frame.left)
+                machine.ask(frame.member, "", frame.left, frame.since)
             else:
                 self.send(process, (frame.member,), Refused(frame.member, False))
         elif isinstance(frame, Refused):
@@ -271,8 +236,16 @@ class World:
         self.collect(process)
 
     def restore(self, process: Process, welcome: Any) -> None:
-        self.counts["state transfers"] += 1
-        seen, members = eval(welcome.state)
+        if welcome.missed is not None:
+            self.counts["returns by messages"] += 1
+            self.counts["messages missed"] += len(welcome.missed)
+            assert process.since is not None
+            seen, members = process.since[1], list(welcome.view)
+        else:
+            self.counts["state transfers"] += 1
+            self.counts["returns by state"] += process.since is not None
+            seen, members = eval(welcome.state)
+        process.missed = {(one.author, one.number) for one in welcome.missed or ()}
         process.replica = Replica(seen, {Member(*m) for m in members})
         process.handled = seen
         process.known = set(process.replica.members)
@@ -293,11 +266,14 @@ class World:
                 key = item.author, item.number
                 if key not in self.judge.numbers:
                     self.judge.posted(replica, *key)
-                self.judge.delivered(replica, *key)
+                self.judge.delivered(replica, *key, missed=key in process.missed)
                 self.counts["deliveries"] += 1
             elif isinstance(item, Joined | Left):
                 self.judge.changed(replica, item.member, isinstance(item, Joined))
-            process.queue.append(item)
+            if isinstance(item, Sponsor) and item.welcome.missed is not None:
+                self.send(process, (item.welcome.member,), item.welcome)
+            else:
+                process.queue.append(item)
         if machine.over is not None:
             self.say(process.key, machine.over)
             self.counts[machine.over] += 1
@@ -305,6 +281,8 @@ class World:
                 if machine.peers and not self.divided(process, machine):
                     self.polite.add(machine.me)
                 process.left = process.term
+            if self.writes:
+                self.write(process, 0.5)
             process.machine = None
             process.queue.clear()
 
@@ -333,6 +311,8 @@ class World:
         elif isinstance(item, Sponsor):
             state = repr((process.handled, [tuple(m) for m in sorted(process.known)])).encode()
             self.send(process, (item.welcome.member,), item.welcome._replace(state=state))
+        if self.writes:
+            self.write(process, self.writes)
 
     # -- chance -------------------------------------------------------------------
 
@@ -453,14 +433,25 @@ class World:
         self.counts["members at the end"] += len(finals)
 
 
-def play(seed: int, make: Callable[[Member], Machine] = Machine, story: bool = False) -> World:
+def play(
+    seed: int,
+    make: Callable[[Member], Machine] = Machine,
+    story: bool = False,
+    returns: bool = False,
+) -> World:
     """Play one run, and judge it.
+
+    Args:
+        seed: Which run.
+        make: Makes the machine of a member.
+        story: Whether to print what happened, if it is wrong.
+        returns: Whether applications come back with the state that they had.
 
     Raises:
         Wrong: A promise was broken.
     """
     random = Random(-seed - 1)
-    world = World(seed, random.choice((2, 3, 3, 4, 5, 8, 20)), make)
+    world = World(seed, random.choice((2, 3, 3, 4, 5, 8, 20)), make, returns)
     if story:
         world.story = []
     try:
@@ -486,7 +477,7 @@ def main() -> int:
     wrong = 0
     for seed in range(args.seed, args.seed + args.runs):
         try:
-            counts += play(seed, story=args.verbose).counts
+            counts += play(seed, story=args.verbose, returns=seed % 2 == 1).counts
         except Exception as error:
             wrong += 1
             print(f"seed {seed}: {error!r}")

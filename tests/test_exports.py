@@ -50,7 +50,7 @@ PUBLIC: dict[str, str] = {
     """,
     "causewire.kit": """
         Entered Group GroupClosed GroupMessage Interrupted JoinFailed Joined Kit KitError Left
-        Member MessageId PeerLost Presence Request RequestFailed SeedFile
+        Member MessageId PeerLost Presence Request RequestFailed SecondGroup SeedFile
     """,
     "causewire.blocking": """
         Node Receipt

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from campaigns.groups import Wrong, play
-from causewire.kit.entries import Alert, Collect, Member, Welcome
+from campaigns.group_judge import Wrong
+from campaigns.groups import play
+from causewire.kit.entries import Alert, Collect, Member, Missed, Position, Welcome
 from causewire.kit.machine import Machine
 
 
@@ -23,6 +24,15 @@ def test_replicas_are_equal_whatever_happens() -> None:
     for kind in ("crashes", "given up", "left", "evicted", "state transfers"):
         assert counts[kind] > 10, f"too few: {kind}"
     assert counts["deliveries"] > 5_000
+
+
+@pytest.mark.slow
+def test_replicas_that_come_back_with_their_state_are_equal_too() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(60):
+        counts += play(seed, returns=True).counts
+    for kind in ("returns by messages", "returns by state", "messages missed"):
+        assert counts[kind] > 10, f"too few: {kind}"
 
 
 @pytest.mark.parametrize(
@@ -85,3 +95,50 @@ def test_a_machine_that_is_wrong_is_caught(make: type[Machine], seed: int) -> No
     with pytest.raises(Wrong):
         play(seed, make)
     play(seed)
+
+
+class SendsWhatIsLeft(Machine):
+    """Members send what they have of the messages that were missed, whether that is all or not."""
+
+    def _missed(self, since: Position | None) -> tuple[Missed, ...] | None:
+        self.history._floor.clear()
+        return super()._missed(since)
+
+
+class IgnoresWhatWasLost(Machine):
+    """Members do not notice that a process has something that the group has lost."""
+
+    def _missed(self, since: Position | None) -> tuple[Missed, ...] | None:
+        return None if since is None else self.history.since(since.cut, since.cut)
+
+
+class CountsWhatWaits(Machine):
+    """Messages that the application has not taken are in the position."""
+
+    def position(self, waiting: Iterable[tuple[Member, int]]) -> Position:
+        return super().position(())
+
+
+class SendsTooMuch(Machine):
+    """Members send the last message before the position again."""
+
+    def _missed(self, since: Position | None) -> tuple[Missed, ...] | None:
+        if since is not None:
+            lower = {author: max(0, number - 1) for author, number in since.cut.items()}
+            since = since._replace(cut=lower)
+        return super()._missed(since)
+
+
+@pytest.mark.parametrize(
+    ("make", "seed"),
+    [
+        (SendsWhatIsLeft, 79),
+        (IgnoresWhatWasLost, 103),
+        (CountsWhatWaits, 49),
+        (SendsTooMuch, 249),
+    ],
+)
+def test_a_machine_that_sends_the_wrong_messages_is_caught(make: type[Machine], seed: int) -> None:
+    with pytest.raises(Wrong):
+        play(seed, make, returns=True)
+    play(seed, returns=True)

@@ -10,7 +10,7 @@ async with Node("alice", ordered_events=True) as node, Kit(node, codec="json") a
 
 from __future__ import annotations
 
-from .entries import Joined, Left, Member
+from .entries import Joined, Left, Member, SecondGroup
 from .errors import GroupClosed, JoinFailed, KitError, PeerLost, RequestFailed
 from .group import Group, GroupMessage, MessageId
 from .kit import Kit
@@ -35,5 +35,6 @@ __all__ = [
     "Presence",
     "Request",
     "RequestFailed",
+    "SecondGroup",
     "SeedFile",
 ]

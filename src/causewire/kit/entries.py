@@ -21,19 +21,23 @@ __all__ = [
     "Evicted",
     "Frame",
     "Have",
+    "Hello",
     "Item",
     "Joined",
     "Leave",
     "Leaving",
     "Left",
     "Member",
+    "Missed",
     "Op",
     "Poll",
+    "Position",
     "Post",
     "Posted",
     "Refused",
     "Remove",
     "Report",
+    "SecondGroup",
     "Sponsor",
     "Standing",
     "Stranger",
@@ -118,16 +122,44 @@ class Entry(NamedTuple):
 # -- frames -------------------------------------------------------------------
 
 
+class Position(NamedTuple):
+    """How far the state of an application goes: what it has of which group.
+
+    Attributes:
+        identity: Distinguishes the group from all others, also from those of the same name.
+        cut: For each author, up to which number its messages are in the state.
+    """
+
+    identity: bytes
+    cut: Cut
+
+
+class Missed(NamedTuple):
+    """A message that was delivered while a process was not a member."""
+
+    author: Member
+    number: int
+    payload: bytes
+
+
 View: TypeAlias = Mapping[Member, tuple[str, Member, int]]
 """For each member: its address, and the entry that added it (author and number)."""
 
 
 class Ask(NamedTuple):
-    """A process asks to be let in; its memberships up to the term `left` ended with a leave."""
+    """A process asks to be let in.
+
+    Attributes:
+        member: The membership that it asks for.
+        address: Where others reach it, or an empty string if they know.
+        left: Its memberships up to this term ended with a leave.
+        since: How far the state goes that it still has, if any.
+    """
 
     member: Member
     address: str
     left: int
+    since: Position | None = None
 
 
 class Entries(NamedTuple):
@@ -139,16 +171,29 @@ class Entries(NamedTuple):
 class Welcome(NamedTuple):
     """The state of a group at a cut, for a member that begins there.
 
-    `generation` says how many times the group was begun, up to this one.
+    Attributes:
+        sponsor: Who sends it.
+        member: Who begins there.
+        identity: Distinguishes the group from all others.
+        cut: What is in the state.
+        heads: The entries of the cut that no other one follows.
+        view: The members.
+        past: The former members.
+        log: Entries in the cut that others may lack.
+        missed: The messages that the member lacks, or None if it gets the whole state.
+        state: The state of the application, if it has any.
+        generation: How many times the group was begun, up to this one.
     """
 
     sponsor: Member
     member: Member
+    identity: bytes
     cut: Cut
     heads: Cut
     view: View
     past: frozenset[Member]
     log: tuple[Entry, ...]
+    missed: tuple[Missed, ...] | None = None
     state: bytes | None = None
     generation: int = 0
 
@@ -208,6 +253,13 @@ class Have(NamedTuple):
 
     sender: Member
     counts: Cut
+
+
+class Hello(NamedTuple):
+    """To a process that is not a member: the sender is one, of the group with this identity."""
+
+    sender: Member
+    identity: bytes
 
 
 class Leaving(NamedTuple):
@@ -275,6 +327,7 @@ Frame: TypeAlias = (
     | Report
     | Decided
     | Have
+    | Hello
     | Leaving
     | Evicted
     | Stranger
@@ -306,6 +359,20 @@ class Left(NamedTuple):
 
     member: Member
     gone: bool
+
+
+class SecondGroup(NamedTuple):
+    """Another group of the same name exists; the two never become one by themselves.
+
+    It was begun by a process that did not know of this one.
+
+    Attributes:
+        member: A process that is a member there.
+        reason: What happened and what to do, in words.
+    """
+
+    member: Member
+    reason: str
 
 
 class Sponsor(NamedTuple):

@@ -11,6 +11,7 @@ import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from secrets import token_bytes
 from typing import Any, NamedTuple
 
 from ..core.endpoint import LocalProtocolError
@@ -20,11 +21,13 @@ from .entries import (
     Ask,
     Evicted,
     Frame,
+    Hello,
     Joined,
     Left,
     Member,
     Posted,
     Refused,
+    SecondGroup,
     Sponsor,
     Stranger,
     Welcome,
@@ -33,18 +36,13 @@ from .errors import GroupClosed
 from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_text
 from .machine import Machine
 from .tracing import Tracing
-from .wire import put_frame
+from .transfer import Snapshot
+from .wire import put_frame, put_position
 
-__all__ = ["Group", "GroupMessage", "MessageId", "Restore", "Snapshot", "stranger"]
+__all__ = ["Group", "GroupMessage", "MessageId", "stranger"]
 
 BACKLOG = 256
 """Frames that may wait for room before `send` waits."""
-
-Snapshot = Callable[[], Any]
-"""Returns the state of the application, or an awaitable of it."""
-
-Restore = Callable[[Any], Any]
-"""Replaces the state of the application by this one; may be a coroutine function."""
 
 
 class MessageId(NamedTuple):
@@ -93,7 +91,8 @@ class Group:
 
     `async for item in group` yields messages (`GroupMessage`), the own ones included, and
     changes of the membership (`Joined`, `Left`) in causal order, until this process leaves or
-    its node is closed. It raises `GroupClosed` when the others have given this process up.
+    its node is closed, and `SecondGroup` if there is another group of the same name. It raises
+    `GroupClosed` when the others have given this process up.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class Group:
         self._tracing = tracing
         self._contexts: dict[MessageId, Any] = {}
         """The trace context of each message that waits for the application."""
-        self._queue: deque[GroupMessage | Joined | Left | Sponsor] = deque()
+        self._queue: deque[GroupMessage | Joined | Left | SecondGroup | Sponsor] = deque()
         self._frames: deque[tuple[tuple[str, ...], bytes] | tuple[str, str]] = deque()
         self._frames_there = asyncio.Event()
         self._changed: list[asyncio.Future[None]] = []
@@ -161,7 +160,7 @@ class Group:
             await self._change()
         return sent
 
-    async def __aiter__(self) -> AsyncIterator[GroupMessage | Joined | Left]:
+    async def __aiter__(self) -> AsyncIterator[GroupMessage | Joined | Left | SecondGroup]:
         """Yield messages and changes of the membership, until this process leaves or closes.
 
         Raises:
@@ -213,6 +212,16 @@ class Group:
         return self._stable
 
     @property
+    def position(self) -> bytes:
+        """How far the application has come: everything that it has taken from the iteration.
+
+        If it keeps these bytes together with its state, it can come back with both: see `since`
+        of `Kit.join`. They are to be read after an item was processed and before the next one.
+        """
+        waiting = [item.id for item in self._queue if isinstance(item, GroupMessage)]
+        return put_position(self._machine.position(waiting))
+
+    @property
     def kept(self) -> int:
         """How many messages and changes are kept here because a member may lack them."""
         return self._machine.kept
@@ -259,8 +268,18 @@ class Group:
     def found(self, address: str, generation: int) -> None:
         """Begin the group, with this process as its only member."""
         self.generation = generation
-        self._machine.found(address)
+        self._machine.found(address, token_bytes(8))
         self.pump()
+
+    @property
+    def identity(self) -> bytes:
+        """What distinguishes the group from others of the same name."""
+        return self._machine.identity
+
+    @property
+    def former(self) -> set[str]:
+        """The names of processes that were members, as far as is known."""
+        return {member.name for member in self._machine.past}
 
     @property
     def joined(self) -> bool:
@@ -289,7 +308,7 @@ class Group:
             if machine.joined and not self._left:
                 seen = self._node.address_of(frame.member.name)
                 address = frame.address or ("" if seen is None else _written(seen))
-                machine.ask(frame.member, address, frame.left)
+                machine.ask(frame.member, address, frame.left, frame.since)
             else:
                 self._post((frame.member.name,), Refused(frame.member, False))
         else:
@@ -299,6 +318,11 @@ class Group:
                 self.generation = self.generation if joined else frame.generation
                 self._meet(frame)
         self.pump()
+
+    def notice(self, second: SecondGroup) -> None:
+        """Tell the application of another group of the same name."""
+        self._queue.append(second)
+        self._wake()
 
     def gone(self, name: str, incarnation: int) -> None:
         """Act on the event that an incarnation of a process is gone."""
@@ -348,7 +372,7 @@ class Group:
                 if context is not None:
                     self._contexts[number] = context
             elif isinstance(item, Sponsor):
-                if self._snapshot is None:
+                if self._snapshot is None or item.welcome.missed is not None:
                     self._welcome(item.welcome, None)
                 else:
                     self._queue.append(item)
@@ -454,7 +478,7 @@ def stranger(name: str, member: Member, frame: Frame) -> bytes | None:
     """Return what to answer to a frame for a group that this process is not a member of."""
     if isinstance(frame, Ask):
         answer: Frame = Refused(frame.member, False)
-    elif isinstance(frame, Stranger | Evicted | Refused | Welcome) or not member.term:
+    elif isinstance(frame, Stranger | Evicted | Refused | Welcome | Hello) or not member.term:
         return None
     else:
         answer = Stranger(member)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
+import logging
 from collections.abc import Collection
 from contextlib import suppress
 from itertools import count
@@ -11,22 +11,40 @@ from itertools import count
 from ..core.endpoint import LocalProtocolError
 from ..node import Closed, Node, PeerGone
 from .codecs import Codec
-from .entries import Absent, Ask, Frame, Member, Poll, Refused, Standing, Welcome
+from .entries import (
+    Absent,
+    Ask,
+    Frame,
+    Hello,
+    Member,
+    Poll,
+    Position,
+    Refused,
+    SecondGroup,
+    Standing,
+    Welcome,
+)
 from .errors import JoinFailed, KitError
 from .founding import Founding
 from .frames import MARK, Kind, Reader, put_text
-from .group import Group, Restore, Snapshot, stranger
+from .group import Group, stranger
 from .machine import Machine
 from .presence import Entered
 from .seeds import Seeds, read_seeds
 from .tasks import Tasks
 from .tracing import Tracing
+from .transfer import Transfer
 from .wire import get_frame, put_frame
 
 __all__ = ["Groups"]
 
+_log = logging.getLogger("causewire.kit")
+
 REPORT_EVERY = 0.2
 """Seconds between two reports of what was delivered."""
+
+GREET_EVERY = 25
+"""After how many reports to look for processes that should be members and are not."""
 
 
 class _Place:
@@ -50,6 +68,12 @@ class _Place:
         """The questions whether nobody is a member, while this process asks them."""
         self.polled = asyncio.Event()
         """All have answered to them."""
+        self.seeds: set[str] = set()
+        """The names of all that may be members."""
+        self.others: set[bytes] = set()
+        """The identities of other groups of this name that were noticed."""
+        self.greeted: set[str] = set()
+        """Who has got a `Hello`, since it was last reached."""
         self._entered = 0
         self._last: Group | None = None
 
@@ -84,6 +108,7 @@ class Groups:
         tracing: Tracing,
         advertise: str,
         taken: asyncio.Event,
+        history: int,
     ) -> None:
         self._node = node
         self._codec = codec
@@ -91,6 +116,7 @@ class Groups:
         self._tracing = tracing
         self._advertise = advertise
         self._taken = taken
+        self._history = history
         self._over: str | None = None
         self._rounds = count(1)
         self._places: dict[str, _Place] = {}
@@ -104,9 +130,11 @@ class Groups:
         """The groups that this process is in, or was in last."""
         return [place.group for place in self._places.values() if place.group is not None]
 
-    def reserve(self, name: str) -> None:
+    def reserve(self, name: str, seeds: Seeds) -> None:
         """Have this process not say that it is no member: it begins the group right now."""
-        self._places.setdefault(name, _Place()).reserved = True
+        place = self._places.setdefault(name, _Place())
+        place.reserved = True
+        place.seeds.update([seed.name for seed in read_seeds(seeds)])
 
     # -- joining ------------------------------------------------------------------
 
@@ -114,8 +142,7 @@ class Groups:
         self,
         name: str,
         seeds: Seeds,
-        snapshot: Snapshot | None,
-        restore: Restore | None,
+        transfer: Transfer,
         timeout: float | None,
         retry: float,
     ) -> Group:
@@ -124,7 +151,7 @@ class Groups:
         Raises:
             Closed: The kit is being closed.
             JoinFailed: No seed has let this process in.
-            KitError: This process is in the group already.
+            KitError: This process is in the group already, or does not give a position.
         """
         if self._over is not None:
             raise Closed(self._over)
@@ -132,12 +159,13 @@ class Groups:
         if place.group is not None and place.group.over is None:
             raise KitError(f"{self._node.name} is in {name} already")
         seeds = list(seeds)
+        since = transfer.position()
         if not [seed for seed in seeds if seed != self._node.name]:
             generation = place.standing(0).generation
-            return self._found(name, place, snapshot, generation + 1)
+            return self._found(name, place, transfer, generation + 1)
         try:
             async with asyncio.timeout(timeout):
-                welcome = await self._ask_around(name, place, seeds, snapshot, retry)
+                welcome = await self._ask_around(name, place, seeds, transfer, since, retry)
         except TimeoutError:
             tried = "; ".join([f"{seed} {what}" for seed, what in sorted(place.tried.items())])
             raise JoinFailed(
@@ -146,10 +174,8 @@ class Groups:
         finally:
             place.welcome = None
         assert place.group is not None
-        if restore is not None and welcome.state is not None:
-            restored = restore(self._codec.decode(welcome.state))
-            if inspect.isawaitable(restored):
-                await restored
+        if welcome.state is not None:
+            await transfer.restored(self._codec.decode(welcome.state))
         return place.group
 
     async def enter(
@@ -157,8 +183,7 @@ class Groups:
         name: str,
         seeds: Seeds,
         known: Collection[str],
-        snapshot: Snapshot | None,
-        restore: Restore | None,
+        transfer: Transfer,
         retry: float,
     ) -> Entered:
         """Join a group, or begin it when nobody is a member and it falls to this process.
@@ -167,8 +192,7 @@ class Groups:
             name: The name of the group.
             seeds: See `Kit.stay`.
             known: Others that may be members.
-            snapshot: Returns the state of the application.
-            restore: Takes it.
+            transfer: What the application gives to have its state transferred.
             retry: After how many seconds to ask another seed.
 
         Raises:
@@ -177,15 +201,15 @@ class Groups:
         place = self._places.setdefault(name, _Place())
         asked = [*seeds, *known]
         if not [seed for seed in asked if seed != self._node.name]:
-            return Entered(await self.join(name, (), snapshot, restore, None, retry), True)
-        joining = asyncio.create_task(self.join(name, asked, snapshot, restore, None, retry))
+            return Entered(await self.join(name, (), transfer, None, retry), True)
+        joining = asyncio.create_task(self.join(name, asked, transfer, None, retry))
         polling = asyncio.create_task(self._poll(name, place, list(seeds), set(known), retry))
         try:
             await asyncio.wait({joining, polling}, return_when=asyncio.FIRST_COMPLETED)
             if joining.done() or place.present:
                 return Entered(await joining, False)
             joining.cancel()
-            return Entered(self._found(name, place, snapshot, polling.result()), True)
+            return Entered(self._found(name, place, transfer, polling.result()), True)
         finally:
             joining.cancel()
             polling.cancel()
@@ -214,51 +238,73 @@ class Groups:
                     return generation
             await asyncio.sleep(min(0.1, retry))
 
-    def _found(self, name: str, place: _Place, snapshot: Snapshot | None, generation: int) -> Group:
+    def _found(self, name: str, place: _Place, transfer: Transfer, generation: int) -> Group:
         """Begin the group, with this process as its only member."""
-        group = self._begin(name, place, snapshot)
+        group = self._begin(name, place, transfer)
         group.found(self._advertise, generation)
         place.enter(group)
         return group
 
-    def _begin(self, name: str, place: _Place, snapshot: Snapshot | None) -> Group:
-        """Begin another membership."""
+    def _begin(
+        self, name: str, place: _Place, transfer: Transfer, since: Position | None = None
+    ) -> Group:
+        """Begin another membership.
+
+        It has another term than those in the position: a process that comes back as the same
+        incarnation, from its store, may have numbered messages that reached nobody.
+        """
+        terms = [one.term for one in since.cut if one[:2] == self._me(0)[:2]] if since else []
+        place.term = max([place.term, *terms])
         if place.group is not None and place.group.over == "left":
             place.left = place.term
         place.term += 1
-        me = Member(self._node.name, self._node.incarnation, place.term)
-        machine = Machine(me)
+        machine = Machine(self._me(place.term))
+        machine.history.limit = self._history
         for other, incarnation in self._gone.items():
             machine.gone(other, incarnation)
         group = place.group = Group(
-            name, self._node, self._codec, machine, snapshot, self._tracing, self._taken
+            name, self._node, self._codec, machine, transfer.snapshot, self._tracing, self._taken
         )
         self._tasks.spawn(group.work())
-        self._tasks.spawn(self._report(group))
+        self._tasks.spawn(self._report(place, group))
         return group
 
-    async def _report(self, group: Group) -> None:
-        while group.over is None:
+    async def _report(self, place: _Place, group: Group) -> None:
+        place.greeted.clear()
+        for tick in count(1):
             await asyncio.sleep(REPORT_EVERY)
+            if group.over is not None:
+                break
             group.tick()
+            if tick % GREET_EVERY == 0 and place.present:
+                self._greet_all(place, group)
 
     async def _ask_around(
-        self, name: str, place: _Place, seeds: Seeds, snapshot: Snapshot | None, retry: float
+        self,
+        name: str,
+        place: _Place,
+        seeds: Seeds,
+        transfer: Transfer,
+        since: Position | None,
+        retry: float,
     ) -> Welcome:
         """Ask one seed after the other until one has sent its state."""
-        group = self._begin(name, place, snapshot)
+        group = self._begin(name, place, transfer, since)
         place.welcome = None
         place.tried.clear()
         try:
             while self._over is None:
-                for seed in read_seeds(seeds):
+                listed = read_seeds(seeds)
+                place.seeds.update([seed.name for seed in listed])
+                for seed in listed:
                     if group.over is not None:
-                        group = self._begin(name, place, snapshot)
+                        group = self._begin(name, place, transfer, since)
                     if seed.name == self._node.name:
                         continue
                     place.answered.clear()
                     place.tried[seed.name] = "does not answer"
-                    if await self._ask(name, group.me, place.left, seed.name, seed.place):
+                    ask = Ask(group.me, self._advertise, place.left, since)
+                    if await self._ask(_frame(name, ask), seed.name, seed.place):
                         with suppress(TimeoutError):
                             async with asyncio.timeout(retry):
                                 await place.answered.wait()
@@ -270,14 +316,12 @@ class Groups:
             group.end("not let in")
             raise
 
-    async def _ask(
-        self, group: str, member: Member, left: int, name: str, where: str | None
-    ) -> bool:
+    async def _ask(self, ask: bytes, name: str, where: str | None) -> bool:
         """Ask a process to let this one in; return False if it cannot be reached."""
         try:
             if where is not None and name not in self._node.peers_up():
                 await self._node.add_peer(name, where)
-            await self._node.send(name, _frame(group, Ask(member, self._advertise, left)))
+            await self._node.send(name, ask)
         except (LocalProtocolError, PeerGone, OSError, ValueError):
             return False
         return True
@@ -299,13 +343,15 @@ class Groups:
         group = None if place is None else place.group
         if place is None or group is None or group.over is not None:
             term = 0 if place is None else place.term
-            me = Member(self._node.name, self._node.incarnation, term)
-            answer = stranger(name, me, frame)
+            answer = stranger(name, self._me(term), frame)
             if answer is not None:
                 self._tasks.spawn(self._send(source, answer))
             return
         if isinstance(frame, Refused):
             self._was_refused(place, group, source, frame)
+            return
+        if isinstance(frame, Hello):
+            self._greeted(place, group, source, frame)
             return
         group.received(frame)
         if isinstance(frame, Welcome) and frame.member == group.me and group.joined:
@@ -332,6 +378,40 @@ class Groups:
                 group.end("evicted")
             place.answered.set()
 
+    # -- other groups of the same name ------------------------------------------------
+
+    def _greet_all(self, place: _Place, group: Group) -> None:
+        """Tell processes that are not members, but were or should be, which group this is.
+
+        If one is a member of another group of that name, both sides notice. Each gets one
+        message, and another one when it is back after it could not be reached.
+        """
+        members = [member.name for member in group.members]
+        absent = (place.seeds | group.former) & set(self._node.peers_up())
+        for name in sorted(absent.difference(place.greeted, members)):
+            self._greet(place, group, name)
+
+    def _greet(self, place: _Place, group: Group, name: str) -> None:
+        place.greeted.add(name)
+        self._tasks.spawn(self._send(name, _frame(group.name, Hello(group.me, group.identity))))
+
+    def _greeted(self, place: _Place, group: Group, source: str, hello: Hello) -> None:
+        if not place.present or hello.identity in (group.identity, *place.others):
+            return
+        place.others.add(hello.identity)
+        name = group.name
+        reason = (
+            f"{source} is in another group that is named {name!r} too: each was begun by a process "
+            f"that did not know of the other, and they never become one. Decide which state "
+            f"counts; have all processes of the other group leave, and join this one with seeds"
+        )
+        _log.warning("%s: %s", self._node.name, reason)
+        group.notice(SecondGroup(hello.sender, reason))
+        self._greet(place, group, str(source))
+
+    def _me(self, term: int) -> Member:
+        return Member(self._node.name, self._node.incarnation, term)
+
     async def _send(self, to: str, payload: bytes) -> None:
         with suppress(Exception):
             await self._node.send(to, payload)
@@ -357,6 +437,8 @@ class Groups:
             for group in self.all:
                 if group.over is None:
                     group.met(name)
+        for place in self._places.values():
+            place.greeted.discard(name)
 
     def rejoined(self) -> None:
         """End all memberships, as this process goes on as a new incarnation."""

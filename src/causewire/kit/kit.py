@@ -29,13 +29,15 @@ from ..transport import PeerName
 from .codecs import CodecSpec, codec_of
 from .errors import KitError
 from .frames import MARK, Headers, Kind, MalformedError, Reader
-from .group import Group, Restore, Snapshot
+from .group import Group
 from .groups import Groups
+from .history import HISTORY
 from .presence import Entered, Presence
 from .requests import Handler, Requests
 from .seeds import Seeds
 from .tasks import Tasks
 from .tracing import tracing_of
+from .transfer import Restore, Since, Snapshot, Transfer
 
 __all__ = ["Kit"]
 
@@ -67,6 +69,8 @@ class Kit:
         queue: How many messages may wait here for the application before the kit stops
             reading, so that senders wait. While this process waits for an answer, it goes on
             reading.
+        history: How many bytes of messages each group keeps for members that come back with
+            their state (see `since` of `join`). Those who miss more get the whole state.
 
     Raises:
         KitError: The node was made without `ordered_events=True`, or is not for asyncio.
@@ -83,6 +87,7 @@ class Kit:
         waiting: int = 1024,
         advertise: str = "",
         queue: int = 8192,
+        history: int = HISTORY,
     ) -> None:
         if not isinstance(node, Node):
             raise KitError(f"the kit is for causewire.Node (asyncio), not for {type(node)}")
@@ -94,7 +99,9 @@ class Kit:
         spans = tracing_of(tracing)
         self._taken = asyncio.Event()
         self._requests = Requests(node, self._codec, self._tasks, spans, handlers, waiting)
-        self._groups = Groups(node, self._codec, self._tasks, spans, advertise, self._taken)
+        self._groups = Groups(
+            node, self._codec, self._tasks, spans, advertise, self._taken, history
+        )
         self._queue = queue
         self._messages: deque[Message] = deque()
         self._arrived = asyncio.Event()
@@ -207,6 +214,7 @@ class Kit:
         *,
         snapshot: Snapshot | None = None,
         restore: Restore | None = None,
+        since: Since | None = None,
         timeout: float = 30.0,
         retry: float = 2.0,
     ) -> Group:
@@ -224,6 +232,9 @@ class Kit:
             snapshot: Returns the state of the application, for others that join.
             restore: Takes that state, before this method returns. It has to *replace* the state
                 of the application: a process that joins again already has one.
+            since: Returns the position that the application has kept with its state
+                (`Group.position`), or None if it has no state. If a member still has all
+                messages after that position, they come as messages, and `restore` is not called.
             timeout: How many seconds to try.
             retry: After how many seconds to ask another seed.
 
@@ -233,11 +244,12 @@ class Kit:
         Raises:
             Closed: The node or the kit is not running.
             JoinFailed: No seed has let this process in.
-            KitError: This process is in the group already.
+            KitError: This process is in the group already, or `since` returned no position.
         """
         if self._over is not None:
             raise self._over
-        return await self._groups.join(group, seeds, snapshot, restore, timeout, retry)
+        transfer = Transfer(snapshot, restore, since)
+        return await self._groups.join(group, seeds, transfer, timeout, retry)
 
     def stay(
         self,
@@ -246,6 +258,7 @@ class Kit:
         *,
         snapshot: Snapshot | None = None,
         restore: Restore | None = None,
+        since: Since | None = None,
         begin: bool = False,
         retry: float = 2.0,
     ) -> Presence:
@@ -266,6 +279,9 @@ class Kit:
             snapshot: Returns the state of the application, for others that join.
             restore: Takes that state, each time that this process has joined. It has to
                 *replace* the state of the application.
+            since: Returns the position of the state that the application has, as for `join`,
+                each time that this process joins. `lambda: room.position` does, where `room` is
+                what this method returned, for an application that keeps its state in memory.
             begin: Begin the group, the first time, without asking anybody. At most one process
                 may do so, and only if the group has never existed. Call this method directly
                 after the kit was started.
@@ -275,8 +291,9 @@ class Kit:
             The place; iterate over it.
         """
         seeds = list(seeds)
+        transfer = Transfer(snapshot, restore, since)
         if begin:
-            self._groups.reserve(group)
+            self._groups.reserve(group, seeds)
 
         async def enter(known: tuple[str, ...]) -> Entered:
             nonlocal begin
@@ -284,9 +301,9 @@ class Kit:
                 raise self._over
             if begin:
                 begin = False
-                made = await self._groups.join(group, (), snapshot, restore, None, retry)
+                made = await self._groups.join(group, (), transfer, None, retry)
                 return Entered(made, True)
-            return await self._groups.enter(group, seeds, known, snapshot, restore, retry)
+            return await self._groups.enter(group, seeds, known, transfer, retry)
 
         return Presence(group, enter)
 

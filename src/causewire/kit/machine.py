@@ -19,7 +19,8 @@ From then on it sends its entries to the newcomer as well. Any other member does
 delivers `Add`, and first sends those of its own that the cut lacks. Everything of the newcomer
 follows the `Add`, which was in its cut. If the sponsor dies half-way, the newcomer asks another
 one, under the same membership; a second `Add` of it has no effect but that members send again
-what the second cut lacks. A newcomer keeps what arrives before its state does.
+what the second cut lacks. A newcomer keeps what arrives before its state does. One that was a
+member before, and has kept its state, gets the messages that it missed instead (`history`).
 
 **Leaving.** `Leave` is the author's last entry. The author stays until everybody has delivered
 it, so that what it has passed on to nobody else yet is not lost with it.
@@ -51,6 +52,8 @@ that its sender had written by then are delivered: they may have added somebody.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .entries import (
     Add,
     Alert,
@@ -63,7 +66,10 @@ from .entries import (
     Leave,
     Leaving,
     Member,
+    Missed,
+    Position,
     Post,
+    Posted,
     Refused,
     Report,
     Sponsor,
@@ -89,10 +95,27 @@ class Machine(Removal):
         me: The membership. Its term must be higher than that of every earlier one.
     """
 
-    def found(self, address: str) -> None:
-        """Begin a new group, with this process as its only member."""
+    def found(self, address: str, identity: bytes = b"") -> None:
+        """Begin a new group, with this process as its only member.
+
+        Args:
+            address: Where others reach it, or an empty string if they know.
+            identity: Distinguishes the group from all others.
+        """
         self.joined = True
+        self.identity = identity
         self._write(Add(self.me, address, {}))
+
+    def position(self, waiting: Iterable[tuple[Member, int]]) -> Position:
+        """Return how far the state of the application goes.
+
+        Args:
+            waiting: Authors and numbers of messages that the application has not taken.
+        """
+        cut = dict(self.delivered)
+        for author, number in waiting:
+            cut[author] = min(cut[author], number - 1)
+        return Position(self.identity, cut)
 
     def post(self, payload: bytes) -> int:
         """Send a message to all members, and return its number."""
@@ -196,7 +219,9 @@ class Machine(Removal):
 
     # -- joining ----------------------------------------------------------------
 
-    def ask(self, member: Member, address: str, left: int = 0) -> None:
+    def ask(
+        self, member: Member, address: str, left: int = 0, since: Position | None = None
+    ) -> None:
         """Let a process in, as soon as that is possible.
 
         Args:
@@ -204,13 +229,14 @@ class Machine(Removal):
             address: Where others reach it, or an empty string if they know.
             left: The last term of this incarnation that ended with a leave. Of later ones
                 nothing more is to be expected.
+            since: How far the state goes that it still has, if any.
         """
         if self._is_gone(member):
             self.out.append(((member,), Refused(member, True)))
             return
         for other in [one for one in self._asked if one.name == member.name and one < member]:
             del self._asked[other]
-        self._asked[member] = address
+        self._asked[member] = address, since
         for other in self._namesakes(member):
             if other.incarnation < member.incarnation or other.term > left:
                 self.suspect(other)
@@ -226,7 +252,7 @@ class Machine(Removal):
             if not ready:
                 break
             member = min(ready)
-            address = self._asked.pop(member)
+            address, since = self._asked.pop(member)
             if self._is_gone(member):
                 self.out.append(((member,), Refused(member, True)))
                 continue
@@ -237,14 +263,22 @@ class Machine(Removal):
                     Welcome(
                         self.me,
                         member,
+                        self.identity,
                         dict(self.delivered),
                         dict(self._heads),
                         dict(self.view),
                         frozenset(self.past),
                         tuple(log),
+                        self._missed(since),
                     )
                 )
             )
+
+    def _missed(self, since: Position | None) -> tuple[Missed, ...] | None:
+        """Return the messages after a position, or None if the whole state has to be sent."""
+        if since is None or since.identity != self.identity:
+            return None
+        return self.history.since(since.cut, self.delivered)
 
     def _welcomed(self, welcome: Welcome) -> None:
         if self.joined or welcome.member != self.me or welcome.sponsor in self.dead:
@@ -257,6 +291,10 @@ class Machine(Removal):
         if self._obeys is not None and self._obeys[0] not in self.view:
             self._obeys = None
         self.delivered = dict(welcome.cut)
+        self.identity = welcome.identity
+        missed = welcome.missed or ()
+        self.history.begin(welcome.cut, missed)
+        self.items += [Posted(*message, self.members) for message in missed]
         self._heads = dict(welcome.heads)
         for entry in welcome.log:
             self._log.setdefault(entry.author, {})[entry.number] = entry

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from ..node import Closed
-from .entries import Joined, Left, Member
+from .entries import Joined, Left, Member, SecondGroup
 from .errors import GroupClosed
 from .frames import Headers
 from .group import Group, GroupMessage, MessageId
@@ -19,7 +19,8 @@ class Entered(NamedTuple):
     """This process has become a member, for the first time or again.
 
     If others were members, `restore` was called before. Messages that were sent while this
-    process was out are in the restored state, or missing if there is no `restore`.
+    process was out are in the restored state, or missing if there is no `restore`. If this
+    process has said how far its state goes (`since`), they may follow as messages instead.
 
     Attributes:
         group: The new membership.
@@ -46,7 +47,7 @@ Enter = Callable[[tuple[str, ...]], Awaitable[Entered]]
 """Becomes a member; takes the names of those who were members when this process was one."""
 
 
-PresenceItem: TypeAlias = GroupMessage | Joined | Left | Entered | Interrupted
+PresenceItem: TypeAlias = GroupMessage | Joined | Left | SecondGroup | Entered | Interrupted
 """What happens in a group, and to the place of this process in it."""
 
 
@@ -66,6 +67,7 @@ class Presence:
         self.name = name
         self._enter = enter
         self._group: Group | None = None
+        self._last: Group | None = None
         self._known: tuple[str, ...] = ()
         self._left = False
         self._entering: asyncio.Timeout | None = None
@@ -79,6 +81,11 @@ class Presence:
     def members(self) -> tuple[Member, ...]:
         """The members as of what was delivered here; none while this process is out."""
         return () if self.group is None else self.group.members
+
+    @property
+    def position(self) -> bytes | None:
+        """How far the application has come, also while it is out; see `Group.position`."""
+        return None if self._last is None else self._last.position
 
     async def send(self, payload: Any, headers: Headers | None = None) -> MessageId:
         """Send a message to all members; see `Group.send`.
@@ -112,7 +119,7 @@ class Presence:
                     raise
                 finally:
                     self._entering = None
-                self._group = entered.group
+                self._group = self._last = entered.group
                 yield entered
             try:
                 async for item in self._group:

@@ -13,6 +13,7 @@ from .entries import (
     Evicted,
     Have,
     Member,
+    Position,
     Remove,
     Report,
     Stranger,
@@ -40,8 +41,8 @@ class Removal(Replica):
 
     def __init__(self, me: Member) -> None:
         super().__init__(me)
-        self._asked: dict[Member, str] = {}
-        """Processes that asked to join, and their addresses."""
+        self._asked: dict[Member, tuple[str, Position | None]] = {}
+        """Processes that asked to join: their addresses, and what they have."""
         self._extra: set[Member] = set()
         """Members that others know, and that are not in the view."""
         self._round: Round | None = None

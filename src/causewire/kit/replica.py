@@ -20,10 +20,12 @@ from .entries import (
     Leave,
     Left,
     Member,
+    Missed,
     Op,
     Post,
     Posted,
 )
+from .history import History
 
 __all__ = ["Replica"]
 
@@ -35,6 +37,10 @@ class Replica(ABC):
         self.me = me
         self.out: list[tuple[tuple[Member, ...], Frame]] = []
         self.items: list[Item] = []
+        self.identity = b""
+        """Distinguishes the group from all others, also from those of the same name."""
+        self.history = History()
+        """The last messages, for members that come back."""
         self.joined = False
         """Whether the state of the group is here."""
         self.over: str | None = None
@@ -113,6 +119,7 @@ class Replica(ABC):
         self._log.setdefault(author, {})[number] = entry
         if isinstance(op, Post):
             self.items.append(Posted(author, number, op.payload, self.members))
+            self.history.add(Missed(author, number, op.payload))
         elif isinstance(op, Add):
             self._add(op, author, number)
         elif isinstance(op, Leave):

@@ -18,11 +18,14 @@ from .entries import (
     Evicted,
     Frame,
     Have,
+    Hello,
     Leave,
     Leaving,
     Member,
+    Missed,
     Op,
     Poll,
+    Position,
     Post,
     Refused,
     Remove,
@@ -33,7 +36,10 @@ from .entries import (
 )
 from .frames import MalformedError, Reader, put_blob, put_number, put_text
 
-__all__ = ["get_frame", "put_frame"]
+__all__ = ["get_frame", "get_position", "put_frame", "put_position"]
+
+_POSITION = b"\xcaP\x01"
+"""What a position begins with; the last byte is the version."""
 
 
 # -- pieces ---------------------------------------------------------------------
@@ -107,7 +113,43 @@ def _entries(reader: Reader) -> tuple[Entry, ...]:
     return tuple([_entry(reader) for _ in range(reader.number())])
 
 
+def put_position(position: Position) -> bytes:
+    """Return a position as bytes."""
+    return _POSITION + put_blob(position.identity) + _put_cut(position.cut)
+
+
+def get_position(data: bytes) -> Position:
+    """Return the position that bytes stand for.
+
+    Raises:
+        MalformedError: They do not stand for any.
+    """
+    if not data.startswith(_POSITION):
+        raise MalformedError("not a position")
+    reader = Reader(data, len(_POSITION))
+    return Position(reader.blob(), _cut(reader))
+
+
 # -- frames ---------------------------------------------------------------------
+
+
+def _put_ask(frame: Ask) -> bytes:
+    since = b"" if frame.since is None else put_position(frame.since)
+    return _put_member(frame.member) + put_text(frame.address) + put_number(frame.left) + since
+
+
+def _ask(reader: Reader) -> Ask:
+    member, address, left = _member(reader), reader.text(), reader.number()
+    since = reader.rest()
+    return Ask(member, address, left, get_position(since) if since else None)
+
+
+def _put_missed(message: Missed) -> bytes:
+    return _put_member(message.author) + put_number(message.number) + put_blob(message.payload)
+
+
+def _missed(reader: Reader) -> Missed:
+    return Missed(_member(reader), reader.number(), reader.blob())
 
 
 def _put_welcome(frame: Welcome) -> bytes:
@@ -115,27 +157,38 @@ def _put_welcome(frame: Welcome) -> bytes:
         _put_member(member) + put_text(address) + _put_member(author) + put_number(number)
         for member, (address, author, number) in frame.view.items()
     ]
+    if frame.missed is not None:
+        messages = [_put_missed(message) for message in frame.missed]
+        end = b"\2" + put_number(len(messages)) + b"".join(messages)
+    else:
+        end = b"\0" if frame.state is None else b"\1" + frame.state
     return b"".join(
         [
             _put_member(frame.sponsor) + _put_member(frame.member),
+            put_blob(frame.identity),
             _put_cut(frame.cut) + _put_cut(frame.heads),
             put_number(len(view)) + b"".join(view),
             _put_members(frame.past) + _put_entries(frame.log),
             put_number(frame.generation),
-            b"\0" if frame.state is None else b"\1" + frame.state,
+            end,
         ]
     )
 
 
 def _welcome(reader: Reader) -> Welcome:
-    sponsor, member, cut, heads = _member(reader), _member(reader), _cut(reader), _cut(reader)
+    sponsor, member, identity = _member(reader), _member(reader), reader.blob()
+    cut, heads = _cut(reader), _cut(reader)
     view = {}
     for _ in range(reader.number()):
         known = _member(reader)
         view[known] = reader.text(), _member(reader), reader.number()
     past, log, generation = _members(reader), _entries(reader), reader.number()
-    state = reader.rest() if reader.number() else None
-    return Welcome(sponsor, member, cut, heads, view, past, log, state, generation)
+    end = reader.number()
+    missed = tuple([_missed(reader) for _ in range(reader.number())]) if end == 2 else None
+    state = reader.rest() if end == 1 else None
+    return Welcome(
+        sponsor, member, identity, cut, heads, view, past, log, missed, state, generation
+    )
 
 
 def _put_ends(frame: Alert | Collect) -> bytes:
@@ -160,11 +213,7 @@ _Get = Callable[[Reader], Frame]
 _FRAMES: list[tuple[type[Any], _Put, _Get]] = [
     (Entries, lambda f: _put_entries(f.entries), lambda r: Entries(_entries(r))),
     (Have, lambda f: _put_member(f[0]) + _put_cut(f[1]), lambda r: Have(_member(r), _cut(r))),
-    (
-        Ask,
-        lambda f: _put_member(f.member) + put_text(f.address) + put_number(f.left),
-        lambda r: Ask(_member(r), r.text(), r.number()),
-    ),
+    (Ask, _put_ask, _ask),
     (Welcome, _put_welcome, _welcome),
     (
         Refused,
@@ -219,6 +268,11 @@ _FRAMES: list[tuple[type[Any], _Put, _Get]] = [
         Absent,
         lambda f: put_number(f.round) + b"".join(map(put_number, f.standing)),
         lambda r: Absent(r.number(), _standing(r)),
+    ),
+    (
+        Hello,
+        lambda f: _put_member(f.sender) + put_blob(f.identity),
+        lambda r: Hello(_member(r), r.blob()),
     ),
 ]
 
