@@ -6,16 +6,19 @@ Three banks send each other money all the time. East asks for a snapshot: each b
 balance, what it has sent to each other and what it has received, at the moment when the request is
 delivered. Nobody stops, and no further messages are needed. Money that a bank sends after that
 depends on the request, so causal order delivers it after the request everywhere: what a snapshot
-says was received, it also says was sent. Under `fifo`, that is not so.
+says was received, it also says was sent. Under `fifo`, that is not so. Each bank is a process of
+its own, which runs this file with a name.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from random import Random
 from typing import NamedTuple
 
-from text import SlowPath
+from processes import Child, everywhere, heard, introduce, meet, start
 
 from causewire.node import Node
 
@@ -41,10 +44,9 @@ class Bank:
         self.others = [name for name in BANKS if name != node.name]
         self.sent = dict.fromkeys(self.others, 0)
         self.received = dict.fromkeys(self.others, 0)
-        self.recorded: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
 
     def record(self) -> None:
-        self.recorded.set_result(Record(self.balance, self.sent.copy(), self.received.copy()))
+        print(json.dumps(Record(self.balance, self.sent, self.received)), flush=True)
 
     async def ask(self) -> None:
         """Ask all others for a snapshot."""
@@ -70,33 +72,36 @@ class Bank:
                 self.received[message.source] += int(message.payload)
 
 
-async def count_money(protocol: str) -> None:
-    async with (
-        Node("east", protocol=protocol) as east,
-        Node("north", protocol=protocol) as north,
-        Node("west", protocol=protocol) as west,
-    ):
-        detour, slow = await asyncio.get_running_loop().create_datagram_endpoint(
-            lambda: SlowPath(west.address, 0.0), local_addr=("127.0.0.1", 0)
-        )
-        await east.add_peer("north", north.address)
-        await east.add_peer("west", detour.get_extra_info("sockname"))
-        await north.add_peer("west", west.address)
-        nodes = (east, north, west)
-        while not all(len(node.peers_up()) == 2 for node in nodes):
+async def be(name: str, protocol: str) -> None:
+    """Be one of the banks."""
+    async with Node(name, protocol=protocol) as node:
+        bank = Bank(node)
+        await meet(node)
+        collecting = asyncio.create_task(bank.collect())
+        await heard()
+        paying = asyncio.create_task(bank.pay())
+        while await heard() == "ask":
+            await bank.ask()
+        paying.cancel()
+        while not node.idle:
             await asyncio.sleep(0.01)
-        slow.delay = 0.3
+        print("settle", flush=True)
+        await heard()
+    await collecting
 
-        banks = {node.name: Bank(node) for node in nodes}
-        tasks = [asyncio.create_task(bank.collect()) for bank in banks.values()]
-        tasks += [asyncio.create_task(bank.pay()) for bank in banks.values()]
-        await asyncio.sleep(0.5)
-        await banks["east"].ask()
-        records = {name: await bank.recorded for name, bank in banks.items()}
-        for task in tasks:
-            task.cancel()
-        slow.delay = 0.0
-    detour.close()
+
+async def count_money(protocol: str, children: dict[str, Child]) -> None:
+    (slow,) = await introduce(children, ("east", "west"))
+    slow.delay = 0.3
+    for child in children.values():
+        child.tell("pay")
+    await asyncio.sleep(0.5)
+    children["east"].tell("ask")
+    records = {name: Record(*json.loads(await child.line("["))) for name, child in children.items()}
+    await everywhere(children, "settle")
+    for child in children.values():
+        child.lines.clear()
+        child.tell("end")
 
     print(f"{protocol}:")
     under_way = {
@@ -113,10 +118,13 @@ async def count_money(protocol: str) -> None:
         print(f"  balances and money under way: {total}")
 
 
-async def main() -> None:
+async def main(name: str = "") -> None:
+    children = {} if name else {name: await start(__file__, name) for name in BANKS}
     for protocol in ("fifo", "csps"):
-        await count_money(protocol)
+        await (be(name, protocol) if name else count_money(protocol, children))
+    for child in children.values():
+        await child.end()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(*sys.argv[1:]))

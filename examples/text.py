@@ -4,16 +4,22 @@
 
 The text is a sequence CRDT (RGA): every character has an identifier and names the one that it was
 typed after. Copies need not agree on an order of all changes, but a change has to arrive after the
-characters that it refers to. Ann's words are slow to reach Cy; Bob answers at once.
+characters that it refers to. Ann's words are slow to reach Cy; Bob answers at once. Each of them
+is a process of its own, which runs this file with a name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from typing import Any, NamedTuple
 
+from processes import Child, heard, introduce, meet, start
+
 from causewire import Node
+
+NAMES = ["ann", "bob", "cy"]
 
 Id = tuple[int, str]
 """A count and the name of who typed it, so that later characters have higher identifiers."""
@@ -66,68 +72,43 @@ class Text:
         return "".join(character.sign for character in self.characters)
 
 
-class SlowPath(asyncio.DatagramProtocol):
-    """A path between two addresses on which datagrams in one direction take their time."""
-
-    def __init__(self, to: tuple[str, int], delay: float) -> None:
-        self.to = to
-        self.delay = delay
-        self.back: tuple[str, int] | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-
-    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
-        if address != self.to:
-            self.back = address
-            loop = asyncio.get_running_loop()
-            loop.call_later(self.delay, self.forward, data)
-        elif self.back is not None:
-            self.transport.sendto(data, self.back)
-
-    def forward(self, data: bytes) -> None:
-        if not self.transport.is_closing():
-            self.transport.sendto(data, self.to)
+async def edit(name: str, protocol: str) -> None:
+    """Be one of the three: Ann begins, Bob answers, and Cy reads both."""
+    text = Text(name)
+    async with Node(name, protocol=protocol) as node:
+        await meet(node)
+        others = [other for other in NAMES if other != name]
+        if name == "ann":
+            await heard()
+            await node.send(others, json.dumps(text.type("To be")).encode())
+        for _ in range(2 if name == "cy" else 1):
+            for change in json.loads((await node.receive()).payload):
+                text.apply(change)
+        if name == "bob":
+            await node.send(others, json.dumps(text.type(" or not to be")).encode())
+        print(f"{name:3} has '{text}'" + (f", {text.lost} lost" if text.lost else ""), flush=True)
+        await heard()  # the others may still need this process
 
 
-async def edit(protocol: str) -> None:
-    texts = {name: Text(name) for name in ("ann", "bob", "cy")}
-    async with (
-        Node("ann", protocol=protocol) as ann,
-        Node("bob", protocol=protocol) as bob,
-        Node("cy", protocol=protocol) as cy,
-    ):
-        loop = asyncio.get_running_loop()
-        transport, slow = await loop.create_datagram_endpoint(
-            lambda: SlowPath(cy.address, 0.0), local_addr=("127.0.0.1", 0)
-        )
-        await ann.add_peer("bob", bob.address)
-        await ann.add_peer("cy", transport.get_extra_info("sockname"))
-        await bob.add_peer("cy", cy.address)
-        while not len(ann.peers_up()) == len(bob.peers_up()) == len(cy.peers_up()) == 2:
-            await asyncio.sleep(0.01)
-        slow.delay = 0.3
-
-        await ann.send(["bob", "cy"], json.dumps(texts["ann"].type("To be")).encode())
-        for change in json.loads((await bob.receive()).payload):
-            texts["bob"].apply(change)
-        answer = json.dumps(texts["bob"].type(" or not to be")).encode()
-        await bob.send(["ann", "cy"], answer)
-        for name, node, count in (("ann", ann, 1), ("cy", cy, 2)):
-            for _ in range(count):
-                for change in json.loads((await node.receive()).payload):
-                    texts[name].apply(change)
-        slow.delay = 0.0
-    transport.close()
+async def play(protocol: str, children: dict[str, Child]) -> None:
+    (slow,) = await introduce(children, ("ann", "cy"))
+    slow.delay = 0.3
+    children["ann"].tell("begin")
     print(f"{protocol}:")
-    for name, text in texts.items():
-        print(f"  {name:3} has '{text}'" + (f", {text.lost} lost" if text.lost else ""))
+    for name, child in children.items():
+        print(" ", await child.line(f"{name:3} has"))
+    for child in children.values():
+        child.lines.clear()
+        child.tell("end")
 
 
-async def main() -> None:
+async def main(name: str = "") -> None:
+    children = {} if name else {name: await start(__file__, name) for name in NAMES}
     for protocol in ("fifo", "csps"):
-        await edit(protocol)
+        await (edit(name, protocol) if name else play(protocol, children))
+    for child in children.values():
+        await child.end()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(*sys.argv[1:]))
