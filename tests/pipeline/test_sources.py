@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from causewire.check import check
 from causewire.cli import main
 from causewire.pipeline.check import check_runs
-from causewire.pipeline.sources import from_table, ingest, register
+from causewire.pipeline.sources import from_table, ingest, register, spans
 from causewire.trace import Event, TraceError, write_shiviz, write_trace
 from causewire.trace.formats.foreign import read_rows
 from causewire.trace.formats.rows import batches_of_rows
@@ -319,6 +319,28 @@ def test_both_engines_say_the_same_of_spans(
     assert told[0] == told[1]
     assert told[0]["violations"] == 1
     assert told[0]["refused"] == {"no resourceSpans": 1}
+
+
+def test_a_large_file_of_lines_is_read_by_several_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows, with the same numbers, as if one task had read it."""
+    ops = [op for k in range(1, 6) for op in (shop.in_order, shop.overtaken)[k % 2](k)]
+    lines = [shop.otlp([op]).strip() for op in ops]
+    lines.insert(30, b"not JSON")
+    file = tmp_path / "spans.jsonl"
+    file.write_bytes(b"\n".join(lines))
+    small = tmp_path / "small.json"
+    small.write_bytes(shop.otlp(shop.in_order(9)))
+    paths = [str(file), str(small)]
+    whole = ingest(spark, paths, "otlp").rows.collect()
+    monkeypatch.setattr(spans, "PART", 2000)
+    works = spans.divided(spark, paths, "otlp")
+    assert works[-1] == str(small)
+    assert len(works) > 5
+    by_parts = ingest(spark, paths, "otlp").rows.collect()
+    assert sorted(map(str, by_parts)) == sorted(map(str, whole))
+    assert [row.row for row in by_parts if row.reason == "not a JSON document"] == [31]
 
 
 # -- tables ------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ __all__ = [
     "Location",
     "RemotePath",
     "absolute",
+    "compressed",
     "expand",
     "forget_stores",
     "is_pattern",
@@ -272,12 +273,15 @@ def _other(authority: str) -> pyarrow.fs.FileSystem:
         raise TraceError(authority, None, f"cannot be opened: {error}") from None
 
 
+def compressed(location: Location) -> bool:
+    """Whether the content of a file begins as gzip or zstd does."""
+    with location.open("rb") as file:
+        return file.read(4).startswith((_GZIP, _ZSTD))
+
+
 def plain_file(location: Location) -> bool:
     """Whether it is a local file, not compressed, which pyarrow opens by its path."""
-    if not isinstance(location, Path):
-        return False
-    with location.open("rb") as file:
-        return not file.read(4).startswith((_GZIP, _ZSTD))
+    return isinstance(location, Path) and not compressed(location)
 
 
 def source_of(location: Location) -> Any:

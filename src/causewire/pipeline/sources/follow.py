@@ -12,7 +12,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ...trace import NAMES, TraceError
 from ...trace.formats import jaeger, otlp, zipkin
+from ...trace.formats.documents import documents
 from ...trace.formats.names import SPAN_FORMATS
 from ...trace.formats.rows import Refused, Row, batches_of_rows
 from ...trace.formats.spans import Span, SpanOptions, runs_of
@@ -35,7 +36,7 @@ __all__ = ["Follower", "selected"]
 _BLOCK = 64 << 20
 """Bytes of lines that one task of a stream reads."""
 _ROWS = 4096
-_READERS: dict[str, Callable[[str, bytes], Iterator[Span | Refused]]] = {
+_READERS: dict[str, Callable[[str, Iterable[Any]], Iterator[Span | Refused]]] = {
     "otlp": otlp.read_json,
     "jaeger": jaeger.read_json,
     "zipkin": zipkin.read_json,
@@ -250,7 +251,7 @@ def _spans(file: str, lines: Iterable[_Line], kind: str) -> Iterator[Span | Refu
     `check` gives. What is refused has the number of its line.
     """
     for line in lines:
-        for k, item in enumerate(_READERS[kind](file, line.text)):
+        for k, item in enumerate(_READERS[kind](file, documents(line.text))):
             yield item._replace(row=line.number if isinstance(item, Refused) else line.at + k)
 
 

@@ -9,13 +9,19 @@ from typing import Any
 __all__ = ["documents", "first_of", "items"]
 
 
-def documents(data: bytes) -> Iterator[Any]:
-    """Yield the documents of a file, and each line that is not JSON, as bytes."""
-    try:
-        yield json.loads(data)
-        return
-    except (ValueError, RecursionError):
-        pass
+def documents(data: bytes, *, lines: bool = False) -> Iterator[Any]:
+    """Yield the documents of a file, and each line that is not JSON, as bytes.
+
+    Args:
+        data: The content of the file, or some of its lines.
+        lines: Whether it is known that each line is a document.
+    """
+    if not lines:
+        try:
+            yield json.loads(data)
+            return
+        except (ValueError, RecursionError):
+            pass
     for line in data.splitlines():
         if line.strip():
             try:

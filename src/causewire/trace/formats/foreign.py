@@ -21,6 +21,7 @@ from ..reader import Trace, trace_of
 from ..schema import Event, TraceError, because
 from ..storage import Location, expand, locate, read_bytes
 from . import jaeger, otlp, zipkin
+from .documents import documents
 from .names import SPAN_FORMATS
 from .rows import Refused, Row, unread_files
 from .spans import Span, SpanOptions, rows_of_run, runs_of
@@ -152,13 +153,13 @@ def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
     if kind == "auto":
         kind = detect_bytes(data)
     if kind == "jaeger":
-        found: Iterable[Span | Refused] = jaeger.read_json(file, data)
+        found: Iterable[Span | Refused] = jaeger.read_json(file, documents(data))
     elif kind == "zipkin":
-        found = zipkin.read_json(file, data)
+        found = zipkin.read_json(file, documents(data))
     elif kind != "otlp":
         found = [Refused(file, None, f"not a file of spans, but {kind}")]
     elif data.lstrip()[:1] in (b"{", b"[") or is_text(data):
-        found = otlp.read_json(file, data)
+        found = otlp.read_json(file, documents(data))
     else:
         found = otlp.read_protobuf(file, data)
     some = False

@@ -10,32 +10,35 @@ Times are microseconds; in JSON made of Jaeger's protobuf definitions they are t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from .documents import documents, first_of, items
+from .documents import first_of, items
 from .otlp import queue_of
 from .rows import Refused, shown
 from .spans import INSTANCE, INTERNAL, BadSpanError, Span, identifier
 
-__all__ = ["read_json"]
+__all__ = ["count_json", "read_json"]
 
 _TIME = re.compile(r"(.*T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _VALUES = ("value", "vStr", "vInt64", "vBool", "v_str")
 _KINDS = ("client", "server", "producer", "consumer")
 
 
-def read_json(file: str, data: bytes) -> Iterator[Span | Refused]:
-    """Yield the spans of a file in either form."""
-    number = 0
-    for document in documents(data):
-        for span, processes in _within(document):
-            number += 1
-            try:
-                yield _span(file, number, span, processes)
-            except BadSpanError as error:
-                yield Refused(file, number, str(error), shown(span))
+def read_json(file: str, found: Iterable[Any], first: int = 1) -> Iterator[Span | Refused]:
+    """Yield the spans of documents in either form; `first` is the number of the first of them."""
+    inside = (item for document in found for item in _within(document))
+    for number, (span, processes) in enumerate(inside, first):
+        try:
+            yield _span(file, number, span, processes)
+        except BadSpanError as error:
+            yield Refused(file, number, str(error), shown(span))
+
+
+def count_json(found: Iterable[Any]) -> int:
+    """Return how many numbers `read_json` gives to what is in some documents."""
+    return sum(1 for document in found for _ in _within(document))
 
 
 def _within(document: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:

@@ -9,10 +9,10 @@ each after its length in four bytes, as the collector's file exporter writes the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .documents import documents, first_of, items
+from .documents import first_of, items
 from .rows import Refused, shown
 from .spans import (
     CLIENT,
@@ -26,7 +26,7 @@ from .spans import (
     identifier,
 )
 
-__all__ = ["DOCUMENT_KEYS", "queue_of", "read_json", "read_protobuf"]
+__all__ = ["DOCUMENT_KEYS", "count_json", "queue_of", "read_json", "read_protobuf"]
 
 DOCUMENT_KEYS = ("resourceSpans", "resource_spans", "batches")
 """What the list of resources is called."""
@@ -36,24 +36,42 @@ _KINDS = {1: INTERNAL, 2: SERVER, 3: CLIENT, 4: PRODUCER, 5: CONSUMER}
 _NAMES = {f"SPAN_KIND_{kind.upper()}": kind for kind in _KINDS.values()}
 
 
-def read_json(file: str, data: bytes) -> Iterator[Span | Refused]:
-    """Yield the spans of one document, or of one document on each line."""
-    number = 0
-    for document in documents(data):
-        if not isinstance(document, dict) or not any(k in document for k in DOCUMENT_KEYS):
+def read_json(file: str, found: Iterable[Any], first: int = 1) -> Iterator[Span | Refused]:
+    """Yield the spans of some documents; `first` is the number of the first of them."""
+    number = first - 1
+    for document in found:
+        if not _is_document(document):
             number += 1
             reason = "not a JSON document" if isinstance(document, bytes) else "no resourceSpans"
             yield Refused(file, number, reason, shown(document))
             continue
         for scope in items(document, *DOCUMENT_KEYS):
             about = _attributes(scope.get("resource") if isinstance(scope, dict) else None)
-            for scoped in items(scope, *_SCOPES):
-                for span in items(scoped, "spans"):
-                    number += 1
-                    try:
-                        yield _span(file, number, about, span)
-                    except BadSpanError as error:
-                        yield Refused(file, number, str(error), shown(span))
+            for span in _spans_of(scope):
+                number += 1
+                try:
+                    yield _span(file, number, about, span)
+                except BadSpanError as error:
+                    yield Refused(file, number, str(error), shown(span))
+
+
+def count_json(found: Iterable[Any]) -> int:
+    """Return how many numbers `read_json` gives to what is in some documents."""
+    return sum(
+        sum(1 for scope in items(document, *DOCUMENT_KEYS) for _ in _spans_of(scope))
+        if _is_document(document)
+        else 1
+        for document in found
+    )
+
+
+def _is_document(document: Any) -> bool:
+    return isinstance(document, dict) and any(key in document for key in DOCUMENT_KEYS)
+
+
+def _spans_of(scope: Any) -> Iterator[Any]:
+    for scoped in items(scope, *_SCOPES):
+        yield from items(scoped, "spans")
 
 
 def read_protobuf(file: str, data: bytes) -> Iterator[Span | Refused]:

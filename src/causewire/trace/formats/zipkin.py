@@ -6,29 +6,36 @@ the server's is then marked as `shared`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .documents import documents, first_of
+from .documents import first_of
 from .otlp import queue_of
 from .rows import Refused, shown
 from .spans import INTERNAL, BadSpanError, Span, identifier
 
-__all__ = ["read_json"]
+__all__ = ["count_json", "read_json"]
 
 _KINDS = ("client", "server", "producer", "consumer")
 
 
-def read_json(file: str, data: bytes) -> Iterator[Span | Refused]:
-    """Yield the spans of a file."""
-    number = 0
-    for document in documents(data):
-        for span in document if isinstance(document, list) else [document]:
-            number += 1
-            try:
-                yield _span(file, number, span)
-            except BadSpanError as error:
-                yield Refused(file, number, str(error), shown(span))
+def read_json(file: str, found: Iterable[Any], first: int = 1) -> Iterator[Span | Refused]:
+    """Yield the spans of some documents; `first` is the number of the first of them."""
+    for number, span in enumerate(_within(found), first):
+        try:
+            yield _span(file, number, span)
+        except BadSpanError as error:
+            yield Refused(file, number, str(error), shown(span))
+
+
+def count_json(found: Iterable[Any]) -> int:
+    """Return how many numbers `read_json` gives to what is in some documents."""
+    return sum(1 for _ in _within(found))
+
+
+def _within(found: Iterable[Any]) -> Iterator[Any]:
+    for document in found:
+        yield from document if isinstance(document, list) else [document]
 
 
 def _span(file: str, row: int, span: Any) -> Span:
