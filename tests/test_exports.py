@@ -33,7 +33,7 @@ PUBLIC: dict[str, str] = {
         Protocol create describe names register
     """,
     "causewire.explore": """
-        Api Dataset EndpointStates ExploreServer explore
+        Api Dataset EndpointStates ExploreServer InputRemarks explore
     """,
     "causewire.metrics": """
         COPIES JOBS OCCUPANCY PROCESSES RUNS RunMetrics measure

@@ -8,14 +8,22 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..trace import Trace, TraceError
+from ..trace import Trace, TraceError, trace_of
 from .errors import CommandError
 from .output import write_file
 from .progress import Progress
-from .traces import add_trace_arguments, is_shiviz, open_input, open_traces
+from .traces import (
+    INFERRED,
+    add_trace_arguments,
+    is_shiviz,
+    open_input,
+    open_traces,
+    refusals,
+)
 
 if TYPE_CHECKING:
-    from ..explore import EndpointStates
+    from ..explore import EndpointStates, InputRemarks
+    from ..trace.formats.foreign import Foreign
 
 __all__ = ["configure", "run"]
 
@@ -26,6 +34,7 @@ examples:
   causewire explore app.log --regex 'RE'     (a ShiViz log; docs/cli.md has an expression)
   causewire explore traces/ --no-browser --port 8765
   causewire explore small.jsonl --save small.html --replay csps
+  causewire explore spans.json --run 0123456789abcdef0123456789abcdef
   causewire explore found.jsonl              (of causewire verify --trace: with endpoint states)
 
 The command prints the address of a page and opens it; Ctrl-C ends it. The page is for this machine
@@ -53,7 +62,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--replay",
         metavar="PROTOCOL",
-        help="with --save: show the first run under this protocol as well, below it",
+        help="with --save: show the run under this protocol as well, below it",
+    )
+    add(
+        "--run",
+        metavar="R",
+        help="show this run first (--save: only this one); default: the first with a violation",
     )
     add("--no-browser", action="store_true", help="print the address, and open nothing")
 
@@ -70,15 +84,23 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("--replay is for --save: the page itself has a panel for replays")
     more = f" and {len(args.traces) - 1} more" if len(args.traces) > 1 else ""
     try:
-        trace = open_traces(args).trace
+        found = open_traces(args)
         if args.save is not None:
-            return _save(args, trace, Path(args.traces[0]).name + more)
+            return _save(args, found, Path(args.traces[0]).name + more)
+        now = [found]
+
+        def again() -> Trace:
+            now[:] = [open_input(args)[0]]
+            return now[0].trace
+
         server = explore(
-            (lambda: open_input(args)[0].trace) if args.follow else trace,
+            again if args.follow else found.trace,
             title=Path(args.traces[0]).name + more,
             follow=[Path(name) for name in args.traces] if args.follow else [],
             port=args.port,
             endpoints=_endpoints(args),
+            run=args.run,
+            remarks=lambda: _remarks(now[0]),
         )
     except TraceError as error:
         raise CommandError(str(error)) from None
@@ -102,19 +124,36 @@ def _endpoints(args: argparse.Namespace) -> EndpointStates | None:
     return EndpointStates.read(args.traces[0]) if len(args.traces) == 1 else None
 
 
-def _save(args: argparse.Namespace, trace: Trace, title: str) -> int:
+def _remarks(found: Foreign) -> InputRemarks:
+    """Return what the page says about the input, in the words of the other commands."""
+    from ..explore import InputRemarks
+
+    lines = [INFERRED] if found.inferred else []
+    lines += refusals(found.refused, found.quarantine)
+    return InputRemarks(found.refused.total(), lines, found.unread)
+
+
+def _save(args: argparse.Namespace, found: Foreign, title: str) -> int:
     from ..explore import Api, Dataset
     from ..explore.replay import ReplayError
     from ..explore.saved import SaveError, saved
 
-    dataset = Dataset(lambda: trace, title, endpoints=_endpoints(args))
+    trace = found.trace
+    if args.run is not None:
+        mine = [event for event in trace.events() if event.run == args.run]
+        if not mine:
+            raise CommandError(f"{trace.name}: there is no run {args.run!r}")
+        trace = trace_of(mine, trace.name)
+    dataset = Dataset(
+        lambda: trace, title, endpoints=_endpoints(args), remarks=lambda: _remarks(found)
+    )
     total = trace.about_rows()
     with Progress("reading") as progress:
         dataset.load(lambda done: progress.about(done, total, "rows"))
     api = Api(dataset)
     try:
         if args.replay is not None:
-            api.replay(dataset, 0, args.replay)
+            api.replay(dataset, dataset.first or 0, args.replay)
         page = saved(api)
     except (ReplayError, SaveError) as error:
         raise CommandError(str(error)) from None

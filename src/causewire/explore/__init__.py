@@ -18,11 +18,11 @@ from pathlib import Path
 
 from ..trace import Trace, open_trace
 from .api import Api
-from .dataset import Dataset
+from .dataset import Dataset, InputRemarks
 from .endpoints import EndpointStates
 from .server import ExploreServer
 
-__all__ = ["Api", "Dataset", "EndpointStates", "ExploreServer", "explore"]
+__all__ = ["Api", "Dataset", "EndpointStates", "ExploreServer", "InputRemarks", "explore"]
 
 
 def explore(
@@ -32,6 +32,8 @@ def explore(
     follow: Sequence[Path] = (),
     port: int = 0,
     endpoints: EndpointStates | None = None,
+    run: str | None = None,
+    remarks: Callable[[], InputRemarks] = InputRemarks,
 ) -> ExploreServer:
     """Return a server whose page shows a trace; `serve_forever` runs it.
 
@@ -43,6 +45,9 @@ def explore(
         follow: Files or directories whose growth makes the trace be read again.
         port: The port to listen on; 0 takes a free one.
         endpoints: States of the endpoints, if the trace is a counterexample.
+        run: The run to show first; by default the first one with a violation.
+        remarks: Returns what there is to say about the input, for instance rows that were not
+            understood; called each time that the trace has been read.
 
     Raises:
         TraceError: There is no such trace, or it is of a form that cannot be read.
@@ -58,7 +63,9 @@ def explore(
     else:
         opened = source
         name = opened().name
-    dataset = Dataset(opened, title or name, follow=follow, endpoints=endpoints)
+    dataset = Dataset(
+        opened, title or name, follow=follow, endpoints=endpoints, run=run, remarks=remarks
+    )
     server = ExploreServer(Api(dataset), port)
     dataset.start()
     return server

@@ -125,7 +125,7 @@ class Api:
         control = [k for k, kind in enumerate(data.kinds) if kind in ("ack", "permit", "control")]
         return _json(
             {
-                "name": self._dataset(query).status()["runs"][_whole(query, "run", 0)]["name"],
+                "name": shown(self._dataset(query).run_name(_whole(query, "run", 0))),
                 "processes": data.shown,
                 "events": counts.tolist(),
                 "rows": len(data),

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..check import Report, check
 from ..core.errors import CausewireError
-from ..report.names import shown
-from ..trace import Trace
+from ..report.names import shown, visible
+from ..trace import Trace, TraceError
 from .arrays import Floats
 from .causality import Causality
 from .causes import Causes, causes_of
@@ -30,7 +30,7 @@ from .table import Table, read
 from .unavoidable import unavoidable
 from .window import View
 
-__all__ = ["EXAMPLES", "Dataset", "NotReadyError", "RunView"]
+__all__ = ["EXAMPLES", "Dataset", "InputRemarks", "NotReadyError", "RunView"]
 
 EXAMPLES = 200
 """Violations that the page lists."""
@@ -41,6 +41,16 @@ _KEPT = 4
 
 class NotReadyError(CausewireError):
     """The rows have not been read yet."""
+
+
+class InputRemarks(NamedTuple):
+    """What there is to say about the input, besides what is in the trace."""
+
+    refused: int = 0
+    """How many rows and files were not understood."""
+    lines: Sequence[str] = ()
+    unread: Sequence[str] = ()
+    """The files that could not be read, each with the reason."""
 
 
 class RunView:
@@ -92,7 +102,10 @@ class Dataset:
         follow: Sequence[Path] = (),
         summary: dict[str, Any] | None = None,
         endpoints: EndpointStates | None = None,
+        run: str | None = None,
+        remarks: Callable[[], InputRemarks] = InputRemarks,
     ) -> None:
+        self._run, self._remarks = run, remarks
         self.title = shown(title)
         self.endpoints = endpoints
         self.summary = summary
@@ -130,7 +143,9 @@ class Dataset:
         self._total = trace.about_rows()
         self._begun = time.monotonic()
         loaded = _Loaded(read(trace, self._progress if progress is None else progress))
-        first = loaded.table.runs[0]
+        if self._run not in (None, *loaded.table.runs):
+            raise TraceError(trace.name, None, f"there is no run {self._run!r}")
+        first = self._run or loaded.table.runs[0]
         if self._loaded is None and Preview.wanted(loaded.table, first):
             self.preview = Preview(loaded.table, first)
             self._version += 1
@@ -141,7 +156,9 @@ class Dataset:
             self._version += 1
             self._error = ""
         try:
-            loaded.report = check(self._source(), examples=EXAMPLES)
+            report = check(self._source(), examples=EXAMPLES)
+            report.unread += self._remarks().unread
+            loaded.report = report
         except CausewireError as error:
             loaded.trouble = str(error)
         self._version += 1
@@ -207,12 +224,36 @@ class Dataset:
         if loaded is None:
             result |= {"total": self._total, "seconds": time.monotonic() - self._begun}
         else:
+            violated = _violated(loaded)
             result["runs"] = [
-                {"name": shown(name), "rows": loaded.table.rows_in(name)}
+                {
+                    "name": shown(name),
+                    "rows": loaded.table.rows_in(name),
+                    "violated": name in violated,
+                }
                 for name in loaded.table.runs[:1000]
             ]
+            result["first"] = self.first
             result["report"] = self._told(loaded)
+            remarks = self._remarks()
+            result["refused"] = remarks.refused
+            result["remarks"] = [visible(line) for line in remarks.lines]
         return result
+
+    @property
+    def first(self) -> int | None:
+        """The number of the run to show first; None until the check has found it.
+
+        It is the one that was asked for, or else the first in which there is a violation.
+        """
+        loaded = self._now()
+        runs = loaded.table.runs
+        if self._run is not None:
+            return runs.index(self._run)
+        if loaded.report is None:
+            return 0 if loaded.trouble else None
+        violated = _violated(loaded)
+        return next((k for k, name in enumerate(runs) if name in violated), 0)
 
     def _told(self, loaded: _Loaded) -> dict[str, Any] | None:
         if loaded.report is None:
@@ -220,6 +261,7 @@ class Dataset:
         told = loaded.report.to_json()
         for part in ("examples", "bad_rows", "verdict", "unread"):  # with names as they are
             del told[part]
+        told["conclusive"] = loaded.report.conclusive
         return told
 
     @property
@@ -252,3 +294,8 @@ class Dataset:
     def trace(self) -> Trace:
         """Return the trace itself."""
         return self._source()
+
+
+def _violated(loaded: _Loaded) -> set[str]:
+    """Return the runs of the violations that are listed."""
+    return set() if loaded.report is None else {one.run for one in loaded.report.examples}

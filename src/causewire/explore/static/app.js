@@ -60,14 +60,15 @@ class App {
   // -- reading the trace ----------------------------------------------------------------
 
   async _start() {
+    let status;
     for (;;) {
-      const status = await this._status();
+      status = await this._status();
       if (status?.ready || status?.preview) break;
       if (status?.error) { this.say(status.error); fill(byId("verdict"), "cannot be read"); byId("verdict").className = "bad"; }
       else this.say(status ? readSoFar(status) : "The server does not answer.");
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
-    await this.open(0);
+    await this.open(status.first ?? 0);
     if (!recorded) this._poll();
     else if ((await ask("status")).datasets.length > 1) await this.compare(1);
   }
@@ -96,9 +97,13 @@ class App {
       if (this.info.preview) {
         if (!status.ready) continue;
         const { low, high } = this.view;
-        await this.open(0);
+        await this.open(status.first ?? 0);
         this.view.show(low, high);
         continue;
+      }
+      if (!this._settled && status.report) {
+        this._settled = true;
+        if (status.first !== this.where.run && !this.main.selection) { await this.open(status.first); continue; }
       }
       if (status.following && status.error === "") await this._refresh();
       await this._judged();
@@ -120,9 +125,9 @@ class App {
     this.status = await this._status();
     const runs = this.status.runs ?? [];
     byId("run-label").hidden = runs.length < 2;
-    fill(byId("run"), ...runs.map(({ name }, k) => make("option", { value: k, selected: k === run }, name)));
     this.where = { d: 0, run, axis };
     this.info = await ask("run", this.where);
+    this._runs();
     this.where.axis = this.info.axis;
     byId("axis").value = this.info.axis;
     byId("axis").disabled = !this.info.timed || recorded;
@@ -142,6 +147,13 @@ class App {
     this.latency.later();
     this.waiting.later();
     if (this.info.name.startsWith("verify ")) this.tabs.show("steps");   // a counterexample
+  }
+
+  // The list of runs: those with violations are marked.
+  _runs() {
+    const runs = (this.status.runs ?? []).map(({ name, violated }, k) => [k, violated ? `${name} (violated)` : name]);
+    if (this.where.run >= runs.length) runs.push([this.where.run, this.info.name]);
+    fill(byId("run"), ...runs.map(([value, name]) => make("option", { value, selected: value === this.where.run }, name)));
   }
 
   _gutter(names) {
@@ -167,16 +179,17 @@ class App {
   _size() {
     const { info } = this;
     const messages = info.preview ? "" : `${count(info.messages, "message")}, `;
-    fill(byId("size"), `${count(info.rows, "event")}, ${messages}${count(info.processes.length, "process", "processes")}`);
+    fill(byId("size"), `${count(info.rows, "event")}, ${messages}${count(info.processes.length, "process", "processes")}${this.status.refused ? `; ${this.status.refused.toLocaleString("en")} not understood` : ""}`);
   }
 
   async _judged() {
     const { report } = this.status;
     const verdict = byId("verdict");
-    verdict.className = !report ? "busy" : report.trouble ? "bad" : report.violations ? "bad" : "good";
-    fill(verdict, !report ? "checking …" : report.trouble ? "cannot be judged" : report.violations ? count(report.violations, "violation") : "causally ordered");
+    verdict.className = !report ? "busy" : report.trouble || report.violations || !report.conclusive ? "bad" : "good";
+    fill(verdict, !report ? "checking …" : report.trouble ? "cannot be judged" : report.violations ? count(report.violations, "violation") : report.conclusive ? "causally ordered" : "cannot tell");
+    if (!recorded) this._runs();
     const answer = await ask("violations", this.where);
-    this.violations.set(answer, report);
+    this.violations.set(answer, report, this.status.remarks ?? []);
     this.tabs.title("violations", report?.violations ? `Violations ${report.violations.toLocaleString("en")}` : "Violations");
     this.overview.load(this.where, this.info.end, answer.list);
   }
@@ -430,7 +443,7 @@ class App {
     on("export-trace", () => exportTrace(this));
     on("help-open", () => byId("help").showModal());
     on("theme", () => this._theme());
-    byId("run").addEventListener("change", (event) => this.open(Number(event.target.value)));
+    byId("run").addEventListener("change", (event) => { this._settled = true; this.open(Number(event.target.value)); });
     byId("axis").addEventListener("change", (event) => this.open(this.where.run, event.target.value));
     byId("control").addEventListener("change", (event) => { this.view.control = event.target.checked; this.view.changed(); });
     byId("find").addEventListener("submit", async (event) => {

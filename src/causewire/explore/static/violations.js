@@ -11,12 +11,13 @@ export class ViolationsPanel {
     this.at = -1;
   }
 
-  set(answer, report) {
+  set(answer, report, remarks) {
     this.list = answer.list;
     const { panel, app } = this;
     const children = [make("h2", {}, "Violations of causal order")];
     if (!answer.checked) children.push(make("p", {}, "The check is still at work."));
     else if (answer.trouble) children.push(make("p", {}, `The check cannot judge this trace: ${answer.trouble}`));
+    else if (!answer.total && !report.conclusive) children.push(make("p", {}, "None was found, but the trace is not complete: rows that cannot be right, or files that cannot be read, took no part."));
     else if (!answer.total) children.push(make("p", {}, "There are none: every message was delivered after all messages that happened before it."));
     else {
       const all = answer.list.length;
@@ -29,6 +30,7 @@ export class ViolationsPanel {
       if (report.bad) words.push(`${count(report.bad, "row")} that cannot be right`);
       children.push(make("p", { class: "quiet" }, `Besides: ${words.join(", ")}.`));
     }
+    children.push(...remarks.map((line) => make("p", { class: "quiet" }, line)));
     children.push(make("ol", { class: "violations" }, ...answer.list.map((violation, k) =>
       make("li", {}, make("button", { type: "button", class: "item", onclick: () => this.go(k) },
         make("strong", {}, `${violation.second.name} overtook ${violation.first.name}`),
