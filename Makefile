@@ -13,7 +13,7 @@ help:
 	@echo "make demo        see a causal violation happen, see it prevented, and read why"
 	@echo "make test        run all tests"
 	@echo "make test-quick  run the tests that take less than a quarter of a second each"
-	@echo "make test-compiled  compile the transport, and run the tests of core, transport, node and verify on it"
+	@echo "make test-compiled  compile transport and core, and run the tests of core, transport, node and verify on it"
 	@echo "make test-spark  run the tests that need Spark"
 	@echo "make coverage    run all tests and write out/coverage/index.html"
 	@echo "make lint        run ruff, mypy --strict and import-linter"

@@ -1,4 +1,4 @@
-"""The compiled build: the transport as machine code, made by mypyc from the same sources.
+"""The compiled build: transport and parts of the core as machine code, from the same sources.
 
     CAUSEWIRE_COMPILE=1 pip install .       a wheel with compiled modules
     python hatch_build.py out/compiled      a copy of the package, compiled, for tests
@@ -6,6 +6,13 @@
 Without `CAUSEWIRE_COMPILE=1` nothing is compiled, and no compiler is needed. The compiled
 modules lie next to their sources, which are installed as well: `CAUSEWIRE_PURE=1` makes Python
 import those (`causewire/_source.py`).
+
+Two compilers are used. mypyc makes fast code of classes whose types are declared, but it takes no
+class that derives from `tuple` (packets), is copied with `object.__new__` or changes its class
+(endpoints). Cython takes every module as it is, and leaves classes what they are; attributes
+then cost more than in CPython's interpreter, which remembers where it found them the last time. So
+Cython is used where a measurement says that it pays, and other protocols are not compiled: `csps`,
+`sps` and `fifo` would be slower (docs/measurements/latency.md, "Compiled protocols").
 """
 
 from __future__ import annotations
@@ -24,37 +31,43 @@ try:
 except ImportError:  # `python hatch_build.py` does not need it
     BuildHookInterface = object  # type: ignore[assignment, misc]
 
-MODULES = [
-    "acceptance",
-    "arrivals",
-    "budget",
-    "congestion",
-    "cubic",
-    "frames",
-    "greeter",
-    "heads",
-    "inbound",
-    "ledger",
-    "newreno",
-    "outbound",
-    "paths",
-    "peers",
-    "pump",
-    "received",
-    "recovery",
-    "seal",
-    "session",
-    "stats",
-    "timers",
-    "transport",
-    "upkeep",
-    "varint",
+MYPYC = [
+    "core/adaptive_past",
+    "transport/acceptance",
+    "transport/arrivals",
+    "transport/budget",
+    "transport/congestion",
+    "transport/cubic",
+    "transport/frames",
+    "transport/greeter",
+    "transport/heads",
+    "transport/inbound",
+    "transport/ledger",
+    "transport/newreno",
+    "transport/outbound",
+    "transport/paths",
+    "transport/peers",
+    "transport/pump",
+    "transport/received",
+    "transport/recovery",
+    "transport/seal",
+    "transport/session",
+    "transport/stats",
+    "transport/timers",
+    "transport/transport",
+    "transport/upkeep",
+    "transport/varint",
 ]
-"""The modules of `causewire.transport` that are compiled: all that datagrams pass through.
+"""The modules that mypyc compiles: all that datagrams pass through, and what `adaptive` knows.
 
-Modules with classes that derive from built-in types (`accepted`, `names`) cannot be compiled.
-`carrier` is not, so that classes in Python can derive from `Carrier`; and for modules that are
-used once in a while it would not matter."""
+`transport/carrier` is not compiled, so that classes in Python can derive from `Carrier`; and for
+modules that are used once in a while it would not matter."""
+
+CYTHON = ["core/cykas", "core/ks"]
+"""The modules that Cython compiles. Annotations are not taken for declarations: what happens with
+arguments of other types is part of the contract of an endpoint."""
+
+MODULES = [*MYPYC, *CYTHON]
 
 
 def compile_in(source: Path) -> list[Path]:
@@ -66,11 +79,24 @@ def compile_in(source: Path) -> list[Path]:
     Raises:
         RuntimeError: Some module has no compiled file that this Python would import.
     """
-    files = [f"causewire/transport/{name}.py" for name in MODULES]
-    options = ["--ignore-missing-imports", "--follow-imports=silent"]
-    environment = {**os.environ, "MYPYPATH": "", "MYPY_CACHE_DIR": str(source / ".mypy_cache")}
-    command = [sys.executable, "-m", "mypyc", *options, *files]
-    subprocess.run(command, cwd=source, env=environment, check=True)
+    for modules, command, options in (
+        (MYPYC, "mypyc", ["--ignore-missing-imports", "--follow-imports=silent"]),
+        (CYTHON, "Cython.Build.Cythonize", ["-3", "-i", "-q", "-X", "annotation_typing=False"]),
+    ):
+        files = [f"causewire/{module}.py" for module in modules]
+        subprocess.run(
+            [sys.executable, "-m", command, *options, *files],
+            cwd=source,
+            env={
+                "CFLAGS": "-g0",
+                **os.environ,
+                "MYPYPATH": "",
+                "MYPY_CACHE_DIR": str(source / ".mypy_cache"),
+            },
+            check=True,
+        )
+    for module in CYTHON:
+        (source / "causewire" / f"{module}.c").unlink(missing_ok=True)
     shutil.rmtree(source / "build", ignore_errors=True)
     shutil.rmtree(source / ".mypy_cache", ignore_errors=True)
     if lacking := not_compiled(source):
@@ -80,11 +106,12 @@ def compile_in(source: Path) -> list[Path]:
 
 def not_compiled(source: Path) -> list[str]:
     """Return the modules that this Python would import from their sources in a directory."""
-    folder = source / "causewire" / "transport"
     return [
-        name
-        for name in MODULES
-        if not any((folder / f"{name}{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+        module
+        for module in MODULES
+        if not any(
+            (source / "causewire" / f"{module}{suffix}").exists() for suffix in EXTENSION_SUFFIXES
+        )
     ]
 
 
@@ -114,7 +141,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def dependencies(self) -> list[str]:
         """Return what the build needs in addition to its backend."""
-        return ["mypy[mypyc]>=1.18", "setuptools"] if self._wanted() else []
+        return ["cython>=3.1", "mypy[mypyc]>=1.18", "setuptools"] if self._wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and name the files for the wheel."""
@@ -135,4 +162,4 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 if __name__ == "__main__":
     made = compile_copy(Path(__file__).resolve().parent, Path(sys.argv[1]).resolve())
-    print(f"{len(made)} compiled modules in {sys.argv[1]}")
+    print(f"{len(MODULES)} compiled modules in {sys.argv[1]}")

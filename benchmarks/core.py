@@ -2,6 +2,7 @@
 
     python benchmarks/core.py [--protocol P ...] [--processes N ...]
     python benchmarks/core.py --phases
+    python benchmarks/core.py --instructions [--compiled DIR] [--protocol P ...]
 
 Every process has 8 correspondents. Ten processes at a time send one message to
 each of theirs, so that messages cross; then all packets are carried, in rounds,
@@ -21,6 +22,10 @@ With --phases: nanoseconds of `fifo`, `csps` and `sps` for each step of the cycl
 which one process sends 2,000 messages to its 8 correspondents and gets an ack for
 each, so that all but the first are flagged and each of these has its permit.
 
+With --instructions: the instructions of the processor for a message among ten processes, driver
+included, counted by Valgrind (callgrind), on the sources and on the compiled build of a directory
+(`python hatch_build.py out/compiled`).
+
 A row is left out where the warm-up alone takes too long.
 """
 
@@ -32,6 +37,7 @@ import sys
 import time
 from collections.abc import Callable
 from itertools import cycle, islice
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -205,6 +211,28 @@ def phases(protocol: str) -> dict[str, float]:
     return best
 
 
+def cycles(protocol: str, blocks: int) -> None:
+    """Let ten processes send to each other; ten times the blocks of `System.cycle`."""
+    System(protocol, 10).cycle(WARM_UP + 10 * blocks)
+
+
+def show_instructions(names: list[str], compiled: Path | None) -> None:
+    """Print the instructions for a message, of each build."""
+    import _instructions  # next to this program
+
+    print(f"{'instructions for a message':32} {'':>12} {'x pure':>8}")
+    for protocol in names:
+        delivered, first = System(protocol, 10).cycle(1), 0.0
+        for name, build in _instructions.builds(compiled):
+            spent = _instructions.per_repetition(build, "core", "cycles", [protocol], (1, 3))
+            first = first or spent
+            label = f"{protocol}, {name}"
+            print(
+                f"{label:32} {spent / 10 / delivered:12,.0f} {spent / first:8.2f}",
+                flush=True,
+            )
+
+
 def nothing(_source: str, _packet: object) -> None:
     """What it costs the benchmark to call anything at all."""
 
@@ -220,7 +248,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, action="append", help="default: 10 to 10,000")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--phases", action="store_true", help="where the time of a cycle goes")
+    parser.add_argument("--instructions", action="store_true", help="count these, with Valgrind")
+    parser.add_argument("--compiled", type=Path, metavar="DIR", help="count this build as well")
     args = parser.parse_args()
+    if args.instructions:
+        show_instructions(args.protocol or sound, args.compiled)
+        return
     if args.phases:
         for name in ("fifo", "csps", "sps"):
             spent = phases(name)

@@ -1,6 +1,7 @@
 """What one message executes on its way, counted instead of timed.
 
     python benchmarks/path.py [--protocol NAME] [--sealed] [--clients N] [--functions]
+    python benchmarks/path.py --instructions [--compiled DIR] [--protocol NAME] [--clients N]
 
 Clients send a request to a server, which answers at once, one request after the other, on
 an event loop in virtual time. Everything that is executed is traced, and counted for each
@@ -9,6 +10,11 @@ The counts do not depend on the machine or on what else runs on it, so they show
 change made the path of a message longer or shorter where seconds would not.
 
 Lines of `asyncio` are those of its event loop in Python; with uvloop they are not executed.
+
+With `--instructions`, the instructions of the processor are counted instead, by Valgrind
+(callgrind), which takes some minutes: on the sources, and with `--compiled` on the compiled build
+as well (`python hatch_build.py out/compiled`). They include the event loop and the network in
+memory that replace uvloop and the kernel, which are the same in both builds.
 """
 
 from __future__ import annotations
@@ -17,6 +23,8 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -29,7 +37,7 @@ TRAVEL = 0.0001
 """Seconds that a datagram is under way, in virtual time."""
 
 
-class Path(NamedTuple):
+class Counts(NamedTuple):
     """What was counted, for each request and its reply."""
 
     lines: dict[CodeType, float]
@@ -60,16 +68,28 @@ class _Counting:
         sys.settrace(None)
 
 
-def count_path(clients: int = 1, requests: int = 200, **settings: Any) -> Path:
+def exchange(protocol: str, clients: int, requests: int) -> None:
+    """Let clients and a server exchange requests and replies; nothing is counted."""
+    count_path(clients, requests, nullcontext(), protocol=protocol)
+
+
+def count_path(
+    clients: int = 1,
+    requests: int = 200,
+    counting: AbstractContextManager[None] | None = None,
+    **settings: Any,
+) -> Counts:
     """Return what a request and its reply execute, on average of all clients.
 
     Args:
         clients: How many clients ask the server at the same time.
         requests: How many requests each of them makes.
+        counting: What is on during these requests; by default, lines and calls are counted.
         settings: Settings of the nodes.
     """
+    counted = _Counting()
 
-    async def main(loop: VirtualLoop) -> Path:
+    async def main(loop: VirtualLoop) -> Counts:
         loop.network.fate = lambda *_: [TRAVEL]
         sockets: list[Any] = [loop.network.socket(1 + k) for k in range(1 + clients)]
         server = await Node("server", sock=sockets[0], **settings).start()
@@ -91,14 +111,14 @@ def count_path(clients: int = 1, requests: int = 200, **settings: Any) -> Path:
         for node in asking:
             await node.add_peer("server", server.address)
         await asyncio.gather(*[ask(node, 20) for node in asking])
-        counting, carried = _Counting(), loop.network.carried
+        carried = loop.network.carried
         tasks = [asyncio.create_task(ask(node, requests)) for node in asking]
-        with counting:
+        with counting or counted:
             await asyncio.gather(*tasks)
         total = clients * requests
-        path = Path(
-            {code: n / total for code, n in counting.lines.items()},
-            {code: n / total for code, n in counting.calls.items()},
+        path = Counts(
+            {code: n / total for code, n in counted.lines.items()},
+            {code: n / total for code, n in counted.calls.items()},
             (loop.network.carried - carried) / total,
         )
         serving.cancel()
@@ -118,7 +138,7 @@ def package_of(code: CodeType) -> str | None:
     return "asyncio" if "/asyncio/" in name else None
 
 
-def show(path: Path, functions: bool) -> None:
+def show(path: Counts, functions: bool) -> None:
     """Print the counts, by package, and by function if that is asked for."""
     packages = ("causewire.core", "causewire.transport", "causewire.node", "asyncio")
     print(f"{'':40} {'lines':>8} {'calls':>8}")
@@ -138,6 +158,23 @@ def show(path: Path, functions: bool) -> None:
     print(f"datagrams for a request and its reply: {path.datagrams:.2f}")
 
 
+def show_instructions(protocol: str, clients: list[int], compiled: Path | None) -> None:
+    """Print the instructions for a request and its reply, of each build."""
+    import _instructions  # next to this program
+
+    print(f"{'instructions for a request and its reply':42} {'':>12} {'x pure':>8}")
+    for count in clients:
+        first = 0.0
+        for name, build in _instructions.builds(compiled):
+            turns = (50, 150) if count == 1 else (20, 50)
+            spent = _instructions.per_repetition(
+                build, "path", "exchange", [protocol, count], turns
+            )
+            first = first or spent
+            label = f"{protocol}, {count} client{'s' if count > 1 else ''}, {name}"
+            print(f"{label:42} {spent / count:12,.0f} {spent / first:8.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -146,7 +183,12 @@ def main() -> None:
     parser.add_argument("--sealed", action="store_true", help="with a cluster key")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 7])
     parser.add_argument("--functions", action="store_true", help="list functions as well")
+    parser.add_argument("--instructions", action="store_true", help="count these, with Valgrind")
+    parser.add_argument("--compiled", type=Path, metavar="DIR", help="count this build as well")
     args = parser.parse_args()
+    if args.instructions:
+        show_instructions(args.protocol, args.clients, args.compiled)
+        return
     for clients in args.clients:
         print(f"\n{args.protocol}, {clients} client{'s' if clients > 1 else ''} and a server")
         key: dict[str, Any] = {"key": KEY} if args.sealed else {}

@@ -1,6 +1,6 @@
 """How fast states are searched, what the reductions save, and what a state costs.
 
-    python benchmarks/verify.py [--repetitions R] [--only speed|reductions|memory|share]
+    python benchmarks/verify.py [--repetitions R] [--only PART]
 
     speed       thousand states a second and core, in plain Python and compiled, with
                 tables that are filled already; the time to fill them is given as well
@@ -15,8 +15,9 @@
     share       how much of a whole search, from empty tables, is spent in `causewire.core`,
                 according to cProfile, and how many times as fast the search would be if
                 that took no time: the most that a compiled core could gain. The compiled
-                build (hatch_build.py) has a compiled transport only, and a search does not
-                import the transport, so that it gains nothing from that build
+                build (hatch_build.py) has the transport, which a search does not import, and
+                parts of three protocols
+    whole       milliseconds of these searches, to be compared with those of another build
 
 One core; the best of several repetitions counts, of CPU time, not of the clock on the
 wall: the machine may be shared. Compilation is not counted.
@@ -170,16 +171,29 @@ def share() -> None:
     print(f"the transport was {'' if loaded else 'not '}imported")
 
 
+def search(protocol: str, text: str) -> Exploration:
+    """A whole search, from empty tables."""
+    return explore_compiled(*staged(protocol, parse(text), Switches()))
+
+
+def whole(repetitions: int) -> None:
+    for protocol, text in REDUCED.items():
+        search(protocol, text)  # compiles what is not yet
+        seen, best = timed(partial(search, protocol, text), repetitions)
+        print(f"{protocol:6} {seen.states:10,} {best * 1e3:8.1f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--only", choices=("speed", "reductions", "memory", "share"))
+    parser.add_argument("--only", choices=("speed", "reductions", "memory", "share", "whole"))
     args = parser.parse_args()
-    parts = {
+    parts: dict[str, Callable[[], None]] = {
         "speed": lambda: speed(args.repetitions),
         "reductions": reductions,
         "memory": memory,
         "share": share,
+        "whole": lambda: whole(args.repetitions),
     }
     for name, part in parts.items():
         if args.only in (None, name):

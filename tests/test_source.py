@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from causewire import _source
-from causewire.transport import session
+
+from .programs import load
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_unless_sources_are_preferred(package: str) -> None:
         importlib.import_module(f"{package}.nothing")
 
 
-@pytest.mark.parametrize(("value", "more"), [("1", 1), ("0", 0), ("", 0)])
+@pytest.mark.parametrize(("value", "more"), [("1", 2), ("0", 0), ("", 0)])
 def test_the_environment_decides(
     monkeypatch: pytest.MonkeyPatch, package: str, value: str, more: int
 ) -> None:
@@ -50,11 +51,12 @@ def test_the_environment_decides(
     assert len(sys.meta_path) == before + more
 
 
-def test_a_compiled_transport_is_what_these_tests_run_on() -> None:
+@pytest.mark.parametrize("module", load("hatch_build.py").MODULES)
+def test_compiled_modules_are_what_these_tests_run_on(module: str) -> None:
     """`make test-compiled` would be in vain if it ran on the sources."""
-    file = Path(str(session.__file__))
-    compiled = any((file.parent / f"session{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
-    if compiled and os.environ.get("CAUSEWIRE_PURE") != "1":
-        assert file.suffix != ".py"
-    else:
-        assert file.suffix == ".py"
+    imported = importlib.import_module(f"causewire.{module.replace('/', '.')}")
+    file = Path(str(imported.__file__))
+    name = module.rpartition("/")[2]
+    there = any((file.parent / f"{name}{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+    chosen = there and os.environ.get("CAUSEWIRE_PURE") != "1"
+    assert (file.suffix != ".py") is chosen

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _source, protocols
-from .core import (
+from . import _source
+
+_source.prefer_sources()  # before any module is imported that may be compiled
+
+from . import protocols  # noqa: E402
+from .core import (  # noqa: E402
     CausewireError,
     Delivery,
     Endpoint,
@@ -24,8 +28,6 @@ if TYPE_CHECKING:
     from .node import Node
 
     __version__: str
-
-_source.prefer_sources()
 
 __all__ = [
     "CausewireError",

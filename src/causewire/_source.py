@@ -33,6 +33,7 @@ class _SourceFinder(MetaPathFinder):
 
 
 def prefer_sources() -> None:
-    """Import the transport from its sources if the environment says so."""
+    """Import core and transport from their sources if the environment says so."""
     if os.environ.get("CAUSEWIRE_PURE") == "1":
-        sys.meta_path.insert(0, _SourceFinder("causewire.transport"))
+        for package in ("causewire.core", "causewire.transport"):
+            sys.meta_path.insert(0, _SourceFinder(package))

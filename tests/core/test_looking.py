@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -195,4 +196,6 @@ def test_repr_looks_at_no_message(protocol: str) -> None:
     endpoint = HOLDING[protocol](protocol, 1024)
     assert str(endpoint.held_back) in repr(endpoint)
     assert steps(lambda: repr(endpoint)) < 1500
+    if not str(sys.modules[type(endpoint).__module__].__file__).endswith(".py"):
+        pytest.skip("this protocol is compiled: there are no lines to count")
     assert steps(lambda: repr(endpoint)) < 0.2 * steps(endpoint.blocked)
