@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..trace import TraceError, trace_files
 from ..trace.formats.names import SPAN_FORMATS, TWICE
+from ..trace.marks import marks_of
 from .errors import CommandError
 from .output import colour, count, print_json, say
 from .progress import Progress
@@ -158,15 +159,16 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
             shown = SparkProgress(progress)
             with shown.session(args.master, config):
                 if kind == "trace":
-                    return _Checked(
-                        check_paths(
-                            args.traces,
-                            master=args.master,
-                            examples=args.examples,
-                            progress=shown.say,
-                            strict=args.strict,
-                        )
+                    report = check_paths(
+                        args.traces,
+                        master=args.master,
+                        examples=args.examples,
+                        progress=shown.say,
+                        strict=args.strict,
                     )
+                    mark = marks_of(args.traces)
+                    report.unread += mark.unread
+                    return _Checked(report, mark.inferred)
                 checked = check_foreign(
                     args.traces,
                     "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,

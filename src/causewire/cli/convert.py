@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..trace import Event, Trace, TraceError, open_writer, write_shiviz
+from ..trace.marks import InputMark, write_mark
 from .errors import CommandError
 from .output import count
 from .progress import Progress
@@ -22,6 +23,9 @@ examples:
 
 The format follows the name: .parquet, .jsonl, a directory of Parquet files without a suffix, and
 {", ".join(SHIVIZ)} for ShiViz, which keeps sends and deliveries, but neither times nor sizes.
+
+What no row says (files that could not be read, messages inferred from clocks) is noted next to the
+output, in _NAME.input.json, so that a check of it gives the verdict of a check of the input.
 """
 
 
@@ -35,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     output = Path(args.output)
     try:
-        trace = open_traces(args).trace
+        found = open_traces(args)
+        trace = found.trace
         total = trace.about_rows() if args.run is None else None
         with Progress("converting") as progress:
             if output.suffix in SHIVIZ:
@@ -50,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
                         writer.write(event)
                         progress.about(writer.rows, total, "rows")
                 rows = writer.rows
+        write_mark(output, InputMark(found.inferred, found.spans, tuple(found.unread)))
     except TraceError as error:
         raise CommandError(str(error)) from None
     print(f"{args.output}: {count(rows, 'row')}")

@@ -21,6 +21,7 @@ from ..trace import (
     trace_of,
 )
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
+from ..trace.marks import marks_of
 from ..trace.shiviz import DELIMITER, PATTERN
 from ..trace.storage import locate, read_bytes
 from .output import count
@@ -202,7 +203,8 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
     kind = format_of(args)
     if kind == "trace":  # which is read when it is used
         try:
-            return Foreign(open_trace(*args.traces, tolerate_cut=args.tolerate_cut)), False
+            trace = open_trace(*args.traces, tolerate_cut=args.tolerate_cut)
+            return marked(Foreign(trace), args)
         except TraceError as error:
             raise TraceError(error.file, error.row, f"{error.reason}{_remedy(error)}") from None
     with Progress("reading") as progress:
@@ -210,7 +212,7 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
             progress.say("the files")
         if kind == "shiviz":
             trace, inferred = _open_log(args, progress)
-            return Foreign(trace, inferred=inferred), inferred
+            return marked(Foreign(trace, inferred=inferred), args)
         if kind == "table":
             return read_foreign(
                 args.traces,
@@ -224,6 +226,15 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
             options=span_options(args),
             progress=lambda done: progress.done(done, "spans"),
         ), False
+
+
+def marked(found: Foreign, args: argparse.Namespace) -> tuple[Foreign, bool]:
+    """Return a trace with what `convert` noted about its input, and whether it is inferred."""
+    mark = marks_of(args.traces)
+    found.inferred |= mark.inferred
+    found.spans |= mark.spans
+    found.unread += mark.unread
+    return found, found.inferred
 
 
 def open_traces(args: argparse.Namespace) -> Foreign:
