@@ -19,9 +19,7 @@ from ..node import Closed, Full, Node, PeerGone, Superseded, UnknownPeer
 from .codecs import Codec
 from .entries import (
     Ask,
-    Evicted,
     Frame,
-    Hello,
     Joined,
     Left,
     Member,
@@ -29,7 +27,6 @@ from .entries import (
     Refused,
     SecondGroup,
     Sponsor,
-    Stranger,
     Welcome,
 )
 from .errors import GroupClosed
@@ -39,7 +36,7 @@ from .tracing import Tracing
 from .transfer import Snapshot
 from .wire import put_frame, put_position
 
-__all__ = ["Group", "GroupMessage", "MessageId", "stranger"]
+__all__ = ["Group", "GroupMessage", "MessageId"]
 
 BACKLOG = 256
 """Frames that may wait for room before `send` waits."""
@@ -122,7 +119,9 @@ class Group:
         self._ended: str | None = None
         self._left = False
         self.waiting = 0
-        """How many calls of this process wait for room or for stability."""
+        """How many calls of this process wait for something that others send."""
+        self.idle = 0
+        """How many of these are iterations for which there is nothing to yield."""
         self.taken = taken
         """Set when the application has taken something."""
         self.generation = 0
@@ -182,7 +181,11 @@ class Group:
                 return
             if self._ended is not None:
                 raise GroupClosed(self._why_not())
-            await self._change()
+            self.idle += 1
+            try:
+                await self._change()
+            finally:
+                self.idle -= 1
 
     async def leave(self, timeout: float = 5.0) -> bool:
         """Leave the group, and wait until all others have delivered that.
@@ -295,6 +298,11 @@ class Group:
     def backlog(self) -> int:
         """How many items wait for the application."""
         return len(self._queue)
+
+    @property
+    def first(self) -> Any:
+        """What the application has to take next, or None."""
+        return self._queue[0] if self._queue else None
 
     @property
     def over(self) -> str | None:
@@ -472,17 +480,6 @@ class Group:
             for name in lost:
                 self._machine.gone(name, 0)
             self.pump()
-
-
-def stranger(name: str, member: Member, frame: Frame) -> bytes | None:
-    """Return what to answer to a frame for a group that this process is not a member of."""
-    if isinstance(frame, Ask):
-        answer: Frame = Refused(frame.member, False)
-    elif isinstance(frame, Stranger | Evicted | Refused | Welcome | Hello) or not member.term:
-        return None
-    else:
-        answer = Stranger(member)
-    return MARK + bytes((Kind.GROUP,)) + put_text(name) + put_frame(answer)
 
 
 def _written(address: tuple[str, int]) -> str:

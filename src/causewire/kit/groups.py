@@ -27,8 +27,8 @@ from .entries import (
 from .errors import JoinFailed, KitError
 from .founding import Founding
 from .frames import MARK, Kind, Reader, put_text
-from .group import Group, stranger
-from .machine import Machine
+from .group import Group
+from .machine import Machine, answer_of_stranger
 from .presence import Entered
 from .seeds import Seeds, read_seeds
 from .tasks import Tasks
@@ -343,9 +343,9 @@ class Groups:
         group = None if place is None else place.group
         if place is None or group is None or group.over is not None:
             term = 0 if place is None else place.term
-            answer = stranger(name, self._me(term), frame)
+            answer = answer_of_stranger(self._me(term), frame)
             if answer is not None:
-                self._tasks.spawn(self._send(source, answer))
+                self._tasks.spawn(self._send(source, _frame(name, answer)))
             return
         if isinstance(frame, Refused):
             self._was_refused(place, group, source, frame)

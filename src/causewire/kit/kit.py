@@ -8,6 +8,7 @@ whoever iterates over the kit.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
@@ -41,6 +42,8 @@ from .transfer import Restore, Since, Snapshot, Transfer
 
 __all__ = ["Kit"]
 
+_log = logging.getLogger("causewire.kit")
+
 _AT = len(MARK)
 
 LEAVE_WITHIN = 2.0
@@ -69,12 +72,16 @@ class Kit:
         queue: How many messages may wait here for the application before the kit stops
             reading, so that senders wait. While this process waits for an answer, it goes on
             reading.
+        read_within: How soon the application promises to take what is there, in seconds: items
+            of groups, messages, and requests that wait because all handlers are busy. If it
+            breaks the promise, the kit stops reading; then `Node(read_within=...)` notices. The
+            promise is suspended while this process itself waits for an answer, or for a group.
         history: How many bytes of messages each group keeps for members that come back with
             their state (see `since` of `join`). Those who miss more get the whole state.
 
     Raises:
         KitError: The node was made without `ordered_events=True`, or is not for asyncio.
-        ValueError: The codec is not known.
+        ValueError: The codec is not known, or `read_within` is not above 0.
     """
 
     def __init__(
@@ -87,13 +94,19 @@ class Kit:
         waiting: int = 1024,
         advertise: str = "",
         queue: int = 8192,
+        read_within: float | None = None,
         history: int = HISTORY,
     ) -> None:
         if not isinstance(node, Node):
             raise KitError(f"the kit is for causewire.Node (asyncio), not for {type(node)}")
         if not node.ordered_events:
             raise KitError("the kit needs a node that was made with ordered_events=True")
+        if read_within is not None and not read_within > 0:
+            raise ValueError(f"read_within must be above 0, not {read_within!r}")
         self.node = node
+        self._read_within = read_within
+        self._stuck = False
+        """Whether the application has broken its promise to read."""
         self._codec = codec_of(codec)
         self._tasks = Tasks()
         spans = tracing_of(tracing)
@@ -116,6 +129,8 @@ class Kit:
         self.node.farewell = self._say_farewell
         self._tasks.spawn(self._read())
         self._tasks.spawn(self._watch())
+        if self._read_within is not None:
+            self._tasks.spawn(self._hold_to_promise(self._read_within))
         return self
 
     async def __aenter__(self) -> Self:
@@ -349,11 +364,37 @@ class Kit:
 
         It does not have to while it waits itself for something that others send.
         """
+        if self._stuck and self._over is None:
+            return True
         groups = self._groups.all
         backlog = len(self._messages) + sum([group.backlog for group in groups])
         if backlog < self._queue or self._over is not None:
             return False
         return not self._requests.outstanding and not any(group.waiting for group in groups)
+
+    async def _hold_to_promise(self, seconds: float) -> None:
+        """Notice when the application does not take what is there."""
+        since: dict[int, tuple[Any, float]] = {}
+        while True:
+            await asyncio.sleep(seconds / 4)
+            now = asyncio.get_running_loop().time()
+            groups = self._groups.all
+            first = [group.first for group in groups] + [self._requests.first]
+            first += [self._messages[0]] if self._messages else []
+            if self._requests.outstanding or any(group.waiting > group.idle for group in groups):
+                first = []
+            since = {id(item): since.get(id(item), (item, now)) for item in first if item}
+            stuck = any(now - begun >= seconds for _, begun in since.values())
+            if stuck and not self._stuck:
+                _log.warning(
+                    "%s does not read: its application has taken nothing, or finished no request, "
+                    "for %s s",
+                    self.node.name,
+                    seconds,
+                )
+            self._stuck = stuck
+            if not stuck:
+                self._taken.set()
 
     def _received(self, message: Message) -> None:
         payload = message.payload

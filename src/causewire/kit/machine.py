@@ -57,12 +57,14 @@ from collections.abc import Iterable
 from .entries import (
     Add,
     Alert,
+    Ask,
     Collect,
     Decided,
     Entries,
     Evicted,
     Frame,
     Have,
+    Hello,
     Leave,
     Leaving,
     Member,
@@ -78,10 +80,24 @@ from .entries import (
 )
 from .removal import Removal
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "answer_of_stranger"]
 
 PATIENCE = 3
 """Ticks that a new membership waits for the `Leave` of the one before."""
+
+
+def answer_of_stranger(me: Member, frame: Frame) -> Frame | None:
+    """Return what to answer to a frame for a group that this process is not a member of.
+
+    Args:
+        me: The last membership of this process, whose term is 0 if there was none.
+        frame: The frame.
+    """
+    if isinstance(frame, Ask):
+        return Refused(frame.member, False)
+    if isinstance(frame, Stranger | Evicted | Refused | Welcome | Hello) or not me.term:
+        return None
+    return Stranger(me)
 
 
 class Machine(Removal):

@@ -96,6 +96,11 @@ class Requests:
         """The number of requests made here that are not answered."""
         return len(self._pending)
 
+    @property
+    def first(self) -> Any:
+        """The request that has to be handled next, and waits, or None."""
+        return self._waiting[0] if self._waiting else None
+
     # -- asking ---------------------------------------------------------------
 
     async def request(
