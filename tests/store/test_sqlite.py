@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -47,12 +49,69 @@ def test_what_was_written_is_there(path: Path) -> None:
     store.close()
 
 
+@pytest.fixture
+def crashed(path: Path, tmp_path: Path) -> Path:
+    """The files that a process with the store leaves when it is killed."""
+    store = SqliteStore(path)
+    store.open("a", "csps")
+    store.write(b"last")
+    left = tmp_path / "crashed" / "a.db"
+    left.parent.mkdir()
+    for end in ("", "-wal"):
+        shutil.copyfile(f"{path}{end}", f"{left}{end}")
+    store.close()
+    return left
+
+
+def test_a_store_is_examined_in_place(crashed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk for temporary files may be full, and is none of the business of a store."""
+    monkeypatch.setattr(tempfile, "tempdir", str(crashed.parent / "nowhere"))
+    store = SqliteStore(crashed)
+    expected = Contents(2, b"snapshot", [b"one", b"two" * 10_000, b"last"])
+    assert store.open("a", "csps") == expected
+    left = sorted(each.name for each in crashed.parent.iterdir())
+    assert left == ["a.db", "a.db-wal", "a.db.lock"]
+    store.close()
+    store = SqliteStore(crashed)
+    assert store.open("a", "csps") == expected._replace(opened=3)
+    store.close()
+
+
+@pytest.mark.parametrize("what", ["other name", "short", "truncated", "flipped", "empty"])
+def test_what_a_crash_has_left_is_refused_and_untouched(crashed: Path, what: str) -> None:
+    if what != "other name":
+        damaged(crashed, what)
+    before = files(crashed), crashed.stat().st_mtime_ns, Path(f"{crashed}-wal").stat().st_mtime_ns
+    with pytest.raises(StoreRefused):
+        SqliteStore(crashed).open("b" if what == "other name" else "a", "csps")
+    after = files(crashed), crashed.stat().st_mtime_ns, Path(f"{crashed}-wal").stat().st_mtime_ns
+    assert after == before
+
+
+def test_a_symbolic_link_is_the_store_that_it_leads_to(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    (tmp_path / "directory").symlink_to(tmp_path)
+    first = SqliteStore(path)
+    first.open("a", "csps")
+    for other in (link, tmp_path / "directory" / "a.db"):
+        with pytest.raises(StoreInUse, match="in use"):
+            SqliteStore(other).open("a", "csps")
+    first.close()
+    second = SqliteStore(link)
+    assert second.open("a", "csps").snapshot == b"snapshot"
+    second.close()
+    assert not Path(f"{link}.lock").exists()
+
+
 def damaged(path: Path, what: str) -> None:
     data = bytearray(path.read_bytes())
     if what == "foreign":
         data = bytearray(b"#!/bin/sh\n" * 20)
     elif what == "short":
         del data[50:]
+    elif what == "empty":
+        del data[:]
     elif what == "truncated":
         del data[len(data) // 2 :]
     elif what == "flipped":
@@ -78,6 +137,7 @@ def damaged(path: Path, what: str) -> None:
     [
         ("foreign", "not a SQLite database"),
         ("short", "not a SQLite database"),
+        ("empty", "it is empty"),
         ("other database", "the database of something else"),
         ("future", "has version 2 of the format; this program knows 1"),
         ("other name", "is the store of name 'b', not of 'a'"),
@@ -130,6 +190,14 @@ def test_a_full_disk_loses_nothing(path: Path) -> None:
     store = SqliteStore(path)
     assert store.open("a", "csps").batches == [b"one", b"two" * 10_000, b"small"]
     store.close()
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    place = tmp_path / "directory"
+    place.mkdir()
+    with pytest.raises(StoreRefused, match="is a directory"):
+        SqliteStore(place).open("a", "csps")
+    assert list(tmp_path.iterdir()) == [place]
 
 
 def test_a_directory_that_does_not_exist(tmp_path: Path) -> None:

@@ -20,18 +20,23 @@ found to recover correctly after a crash by more people than will ever use this 
 snapshot replaces a log in one transaction; and everybody has the tools to look into it.
 `benchmarks/durable.py` measures both.
 
-**Refusing.** A file is examined before SQLite may touch it: opening a database with a
-write-ahead log can change both files. So the header is read first, then everything is loaded
-from a copy, and only when that succeeded the file itself is opened. The lock is a file of its
-own, since the file that it protects must not be opened before.
+**Creation.** A new database is made in memory, in WAL mode from the beginning, and written to
+a file that gets its name when it is complete (`write_whole`). So SQLite never sees half a store,
+and never has a rollback journal.
+
+**Refusing.** A file is examined before SQLite may change it: to open a database that has a
+write-ahead log, and to close it, can change both files. So the header is read first, then
+everything is loaded through a connection that cannot write to the database, and only when that
+succeeded the store is opened. If there is no write-ahead log, that connection regards the file as
+immutable. If there is one, SQLite keeps its index in memory (`locking_mode=EXCLUSIVE`) and takes
+no locks on the files (`vfs=unix-none`), since for these it would have to write. The lock of a
+store is a file of its own, since the file that it protects must not be opened before.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -40,6 +45,7 @@ from zlib import crc32
 
 from .engine import Contents, Store
 from .errors import StoreFailed, StoreInUse, StoreRefused
+from .files import lock, write_whole
 
 __all__ = ["FORMAT", "SqliteStore"]
 
@@ -51,6 +57,9 @@ APPLICATION = 0x43575354
 
 CHECKPOINT = 4000
 """After how many pages in the write-ahead log they are copied to the database: 32 MiB."""
+
+WAL_MODE = b"\2\2"
+"""The versions for writing and reading, in the header of a database in WAL mode."""
 
 _SCHEMA = f"""
 PRAGMA page_size = 8192;
@@ -68,11 +77,12 @@ class SqliteStore(Store):
     """A store in a file.
 
     Args:
-        path: The file. Two more are kept next to it, which end in `-wal` and `.lock`.
+        path: The file, or a symbolic link to it. Two more are kept next to it, which end in
+            `-wal` and `.lock`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(os.path.realpath(path))
         self.executor = ThreadPoolExecutor(1, f"causewire store {self.path.name}")
         self._lock: IO[bytes] | None = None
         self._database: sqlite3.Connection | None = None
@@ -81,18 +91,21 @@ class SqliteStore(Store):
         if self._database is not None:
             raise StoreInUse(f"{self.path} is open already")
         try:
-            self._lock = _lock(self.path)
-            new = not self.path.exists() or not self.path.stat().st_size
-            if new:
-                contents = Contents(0, b"", [])
-            else:
-                contents = self._examine(name, protocol)
-            self._connect(new, name, protocol, contents.opened + 1)
+            if self.path.is_dir():
+                raise StoreRefused(f"{self.path} is not a store: it is a directory")
+            self._lock = lock(self.path)
+            self._check_others()
+            if not self.path.exists():
+                write_whole(self.path, _new_database(name, protocol))
+            contents = self._examine(name, protocol)
+            self._connect(contents.opened + 1)
         except OSError as error:
             self.close()
             raise StoreFailed(f"{self.path} cannot be opened: {error}") from error
         except sqlite3.Error as error:
             self.close()
+            if _code(error) == sqlite3.SQLITE_BUSY:
+                raise StoreInUse(f"{self.path} is in use by another process") from error
             raise StoreFailed(f"{self.path} cannot be written: {error}") from error
         except BaseException:
             self.close()
@@ -101,10 +114,23 @@ class SqliteStore(Store):
 
     # -- reading --------------------------------------------------------------
 
+    def _check_others(self) -> None:
+        """Refuse a store whose other files do not belong to it: SQLite would apply them."""
+        wal, journal = [Path(f"{self.path}{end}") for end in ("-wal", "-journal")]
+        if journal.exists() and journal.stat().st_size:
+            raise StoreRefused(
+                f"{self.path} is damaged: another program was interrupted while it changed it, "
+                f"and has left {journal.name}"
+            )
+        if not self.path.exists() and wal.exists() and wal.stat().st_size:
+            raise StoreRefused(f"{self.path} is missing, and {wal.name}, a part of it, is there")
+
     def _examine(self, name: str, protocol: str) -> Contents:
         """Return what is in the file, without changing it, or refuse it."""
         with self.path.open("rb") as file:
             header = file.read(100)
+        if not header:
+            raise StoreRefused(f"{self.path} is not a store, or is damaged: it is empty")
         if not header.startswith(b"SQLite format 3\0") or len(header) < 100:
             raise StoreRefused(f"{self.path} is not a store: it is not a SQLite database")
         if int.from_bytes(header[68:72], "big") != APPLICATION:
@@ -114,17 +140,24 @@ class SqliteStore(Store):
             raise StoreRefused(
                 f"{self.path} has version {version} of the format; this program knows {FORMAT}"
             )
-        with tempfile.TemporaryDirectory() as directory:
-            copy = Path(directory) / "copy"
-            shutil.copyfile(self.path, copy)
-            wal = Path(f"{self.path}-wal")
-            if wal.exists():
-                shutil.copyfile(wal, f"{copy}-wal")
-            try:
-                with closing(sqlite3.connect(copy, isolation_level=None)) as database:
-                    return self._load(database, name, protocol)
-            except sqlite3.Error as error:
-                raise StoreRefused(f"{self.path} is damaged: {error}") from error
+        try:
+            with closing(self._connect_to_read()) as database:
+                return self._load(database, name, protocol)
+        except sqlite3.Error as error:
+            if _code(error) == sqlite3.SQLITE_CANTOPEN:
+                raise
+            raise StoreRefused(f"{self.path} is damaged: {error}") from error
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        """Return a connection that reads the database and its write-ahead log in place."""
+        wal = Path(f"{self.path}-wal")
+        if wal.exists() and wal.stat().st_size:
+            how = f"mode=ro&vfs={'win32' if os.name == 'nt' else 'unix'}-none"
+        else:
+            how = "immutable=1"
+        database = sqlite3.connect(f"{self.path.as_uri()}?{how}", uri=True, isolation_level=None)
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        return database
 
     def _load(self, database: sqlite3.Connection, name: str, protocol: str) -> Contents:
         meta = dict(database.execute("SELECT key, value FROM meta").fetchall())
@@ -149,20 +182,16 @@ class SqliteStore(Store):
 
     # -- writing --------------------------------------------------------------
 
-    def _connect(self, new: bool, name: str, protocol: str, opened: int) -> None:
+    def _connect(self, opened: int) -> None:
         database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         self._database = database
-        if new:
-            database.execute("PRAGMA synchronous = FULL")
-            database.executescript(_SCHEMA)
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
         database.execute("PRAGMA secure_delete = OFF")
         database.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
-        rows = [("name", name), ("protocol", protocol), ("opened", opened)]
         database.execute("BEGIN IMMEDIATE")
-        database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+        database.execute("INSERT OR REPLACE INTO meta VALUES ('opened', ?)", (opened,))
         database.execute("COMMIT")
 
     def write(self, batch: bytes) -> None:
@@ -200,24 +229,17 @@ class SqliteStore(Store):
             self._lock = None
 
 
-def _lock(path: Path) -> IO[bytes]:
-    """Return an open file that keeps every other process from using the store."""
-    file = Path(f"{path}.lock").open("ab")  # noqa: SIM115 - it stays open
-    try:
-        _lock_file(file)
-    except OSError:
-        file.close()
-        raise StoreInUse(f"{path} is in use by another process, or by another node") from None
-    return file
+def _new_database(name: str, protocol: str) -> bytes:
+    """Return the file of a store that has not been opened yet."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        database.executescript(_SCHEMA)
+        rows = [("name", name), ("protocol", protocol), ("opened", 0)]
+        database.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+        image = bytearray(database.serialize())
+    image[18:20] = WAL_MODE  # a database in memory cannot be switched to it
+    return bytes(image)
 
 
-def _lock_file(file: IO[bytes]) -> None:
-    """Lock a file until it is closed, or the process ends; OSError if somebody else has."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _code(error: sqlite3.Error) -> int:
+    """Return the primary result code of SQLite, or 0 if the error is not from SQLite."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
