@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         "--messages", default="1,0,0", help="how many messages p0, p1 and p2 send; default: 1,0,0"
     )
     parser.add_argument("--batched", action="store_true", help="several events in a turn")
-    parser.add_argument("--states", type=int, default=5_000_000, help="at most, for each program")
+    parser.add_argument("--states", type=int, default=2_000_000, help="at most, for each program")
     args = parser.parse_args(argv)
     counts = tuple(map(int, args.messages.split(",")))
     status = 0

@@ -158,7 +158,7 @@ def _held(session: Session, missing: list[Session], now: float, group: str) -> R
         waits.append(text)
     why = f"{_messages(session.held)} to {session.name} held here, "
     if group:
-        why += group
+        why += group if session.established else f"{group}: {_silence(session, now)}"
     elif waits:
         why += "waiting for " + "; for ".join(waits)
     else:
