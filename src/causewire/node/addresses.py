@@ -9,7 +9,16 @@ from typing import Any, TypeAlias
 
 from ..transport import Address
 
-__all__ = ["Place", "bind", "is_hostname", "lookup", "lookup_now", "mismatch", "split"]
+__all__ = [
+    "Place",
+    "bind",
+    "check_socket",
+    "is_hostname",
+    "lookup",
+    "lookup_now",
+    "mismatch",
+    "split",
+]
 
 Place: TypeAlias = str | Address
 """The address of a node: `"host:port"`, `"[::1]:port"`, or a pair."""
@@ -25,7 +34,11 @@ def split(place: Place) -> Address:
         ValueError: It is not written as an address.
     """
     if isinstance(place, tuple):
-        host, port = place[0], place[1]
+        host, port = (*place, None, None)[:2]
+        if not isinstance(host, str) or not isinstance(port, int):
+            raise ValueError(
+                f"an address is written as host:port or a pair (host, port), not {place}"
+            )
     else:
         host, _, digits = place.rpartition(":") if isinstance(place, str) else ("", "", "")
         if not host or not digits.isdigit():
@@ -82,6 +95,18 @@ def lookup_now(place: Place) -> Address:
     except socket.gaierror as error:
         raise OSError(f"{address[0]}: {error.strerror}") from None
     return _first(*address, found)
+
+
+def check_socket(sock: Any) -> None:
+    """Raise `ValueError` unless a node can use a socket, and have the socket not block."""
+    usable = hasattr(sock, "recvfrom")
+    if isinstance(sock, socket.socket):
+        internet = sock.family in (socket.AF_INET, socket.AF_INET6)
+        usable = internet and sock.type == socket.SOCK_DGRAM and sock.getsockname()[1] > 0
+    if not usable:
+        raise ValueError(f"sock is a datagram socket that is bound to an address, not {sock!r}")
+    if isinstance(sock, socket.socket):
+        sock.setblocking(False)
 
 
 def mismatch(here: Address, there: Address) -> str:

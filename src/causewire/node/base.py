@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from ..core.endpoint import Delivery
 from ..protocols import Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
-from .addresses import Place, mismatch, split
+from .addresses import Place, check_socket, mismatch, split
 from .gate import Gate, StorePlace
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
@@ -45,6 +45,11 @@ _log = logging.getLogger("causewire.node")
 def new_incarnation() -> int:
     """Return a number that is higher than that of every earlier start, if the clock is right."""
     return (time.time_ns() // 1_000_000) << 20 | secrets.randbits(20)
+
+
+def _is_number(value: object) -> bool:
+    """Return whether a value can be a time in seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class BaseNode(Generic[R]):
@@ -101,7 +106,7 @@ class BaseNode(Generic[R]):
         LocalProtocolError: The protocol or one of its options is not known, or the protocol
             cannot be stored.
         StoreError: The store is in use, is not a store of this node, or is damaged.
-        ValueError: The name, the key or an address is unsuitable.
+        ValueError: The name, the key, an address or another argument is unsuitable.
     """
 
     _receipt: ClassVar[type[Any]] = BaseReceipt
@@ -140,6 +145,10 @@ class BaseNode(Generic[R]):
         self._places = dict(peers or {})
         for place in (listen, *self._places.values()):
             split(place)
+        if not _is_number(drain) or not drain >= 0:
+            raise ValueError(f"drain is a number of seconds from 0, not {drain!r}")
+        if sock is not None:
+            check_socket(sock)
         self._resolver = resolver
         self._insecure = insecure or key is not None
         self._drain = drain
@@ -154,6 +163,10 @@ class BaseNode(Generic[R]):
             life += lives_in(trace, name)
         if give_up_after == "default":
             give_up_after = GIVE_UP_AFTER
+        times = give_up_after.values() if isinstance(give_up_after, Mapping) else [give_up_after]
+        for seconds in times:
+            if seconds is not None and not _is_number(seconds):
+                raise ValueError(f"give_up_after is a number of seconds above 0, not {seconds!r}")
         self._rejoins = rejoin
         self._messages: deque[Message] = deque()
         self._arguments: dict[str, Any] = {

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
+from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from ..transport import Address, DropReason, Transport
+from .receipt import NodeError
 
 __all__ = ["Bridge"]
 
@@ -45,6 +48,7 @@ class Bridge:
         "_late",
         "_notice",
         "_patient",
+        "_thread",
         "_timer",
         "_timer_at",
         "due",
@@ -59,6 +63,7 @@ class Bridge:
         self.transport = transport
         self.sock = sock
         self.loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self.due = False
         """Whether the end of the turn is scheduled."""
         self._patient = False
@@ -87,14 +92,30 @@ class Bridge:
     def soon(self) -> None:
         """Have datagrams sent at the end of this turn."""
         if not self.due:
+            if _get_running_loop() is not self.loop:
+                self.check_loop()
             self.due = True
             self.loop.call_soon(self._end_turn)
+
+    def check_loop(self) -> None:
+        """Raise `NodeError` unless the caller is where the node runs.
+
+        Code that has no event loop may call while the loop is stopped, in the same thread.
+        """
+        running = _get_running_loop()
+        here = threading.get_ident() == self._thread
+        if running is not self.loop and (running is not None or not here):
+            raise NodeError(
+                f"{self.transport.me.name} runs on another event loop: call it there, with "
+                f"asyncio.run_coroutine_threadsafe or loop.call_soon_threadsafe, "
+                f"or use causewire.blocking.Node"
+            )
 
     def _soon_for_acks(self) -> None:
         """Do the same for acks and timers, which can wait for what others send."""
         if not self.due:
-            self.soon()
-            self._patient = True
+            self.due = self._patient = True
+            self.loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         """Flush, after everybody who was woken in this turn has had an opportunity to send."""

@@ -32,7 +32,7 @@ from ..transport import (
     Transport,
     UnknownPeer,
 )
-from .addresses import Place, bind, is_hostname, lookup
+from .addresses import Place, bind, is_hostname, lookup, split
 from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
 from .logs import log_event
@@ -193,6 +193,7 @@ class Node(Storing, Resolving):
 
         Raises:
             Closed: The node is not running.
+            NodeError: The node runs on another event loop.
             UnknownPeer: No address is known for a destination.
             MessageExpired: There was no room within the time to live.
             PeerGone: A destination left, or was given up.
@@ -201,15 +202,15 @@ class Node(Storing, Resolving):
         """
         if wait_for_peer or ttl is not None:
             return await self._send_in_time(to, payload, wait_for_peer, ttl)
+        bridge = self._bridge
+        if bridge is not None and not bridge.due:
+            bridge.soon()  # first, since it raises an error if another loop runs
         try:
             receipt = self._try_send(to, payload)
         except UnknownPeer:
             receipt = None
         if receipt is None:
             return await self._send_slowly(to, payload)
-        bridge = self._bridge
-        if not bridge.due:  # type: ignore[union-attr]
-            bridge.soon()  # type: ignore[union-attr]
         return receipt
 
     async def _send_in_time(
@@ -219,7 +220,9 @@ class Node(Storing, Resolving):
         if ttl is None:
             return await self._send_slowly(to, payload, wait_for_peer)
         self._check_ttl(ttl)
-        deadline = self._running().loop.time() + ttl
+        bridge = self._running()
+        bridge.check_loop()
+        deadline = bridge.loop.time() + ttl
         try:
             async with asyncio.timeout_at(deadline) as limit:
                 receipt = await self._send_slowly(to, payload, wait_for_peer)
@@ -239,7 +242,7 @@ class Node(Storing, Resolving):
         while True:
             try:
                 if wait_for_peer:
-                    self._running()
+                    self._running().soon()
                     receipt = self._transport.send(to, payload, True)
                 else:
                     receipt = self._try_send(to, payload)
@@ -271,12 +274,12 @@ class Node(Storing, Resolving):
         bridge = self._running()
         if ttl is not None:
             self._check_ttl(ttl)
+        bridge.soon()
         receipt = self._transport.send(to, payload)
         if receipt is None:
             raise Full(f"no room for another message to {to}")
         if ttl is not None:
             self._transport.withdraw(receipt, bridge.loop.time() + ttl)
-        bridge.soon()
         return receipt
 
     @property
@@ -350,10 +353,16 @@ class Node(Storing, Resolving):
             self._check_superseded()
             future = bridge.loop.create_future()
             self._readers.append(future)
-            await future
+            try:
+                await future
+            except RuntimeError:  # asyncio's, if another loop runs
+                bridge.check_loop()
+                raise
 
     async def events(self) -> AsyncIterator[PeerEvent]:
         """Yield what happens to peers and messages from now on, until the node is closed."""
+        if self._closing and self._bridge is None:
+            return
         watcher: asyncio.Queue[PeerEvent | None] = asyncio.Queue()
         self._watchers.append(watcher)
         try:
@@ -368,16 +377,20 @@ class Node(Storing, Resolving):
         """Make a process known, or its new address.
 
         Raises:
+            Closed: The node is closed.
             OSError: The name of the host cannot be resolved.
             ValueError: The name or the address is malformed, or there are too many peers.
         """
-        if self._bridge is None:
+        if self._bridge is None and not self._closing:
+            split(place)
             self._places[name] = place
             return
         address = await lookup(place)
-        if self._bridge is not None:
-            self._meet(name, address, self._bridge.loop.time())
-            self._bridge.soon()
+        bridge = self._bridge
+        if bridge is None:
+            raise Closed(f"{self.name} is not running")
+        self._meet(name, address, bridge.loop.time())
+        bridge.soon()
 
     async def forget(self, name: str) -> None:
         """Give a peer up: treat it as dead, and tell all others.

@@ -15,27 +15,36 @@ MOST = 64
 class Suspects:
     """Counts datagrams that do not verify, and reports them at each power of ten.
 
-    There is one report a second at the most, so that a flood does not cause another one.
+    There is one report a second at the most, so that a flood does not cause another one. A
+    report that is due earlier waits until a datagram arrives, from any such address, after that.
     """
 
-    __slots__ = ("_counts", "_emit", "_next")
+    __slots__ = ("_counts", "_emit", "_next", "_waiting")
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._counts: dict[Address, int] = {}
         self._emit = emit
         self._next = float("-inf")
         """When the next report is allowed."""
+        self._waiting: dict[Address, None] = {}
+        """Addresses whose report is due, in that order."""
 
     def note(self, address: Address, now: float) -> None:
         """Count a datagram from an address."""
         counts = self._counts
         count = counts.pop(address, 0) + 1
         if len(counts) >= MOST:
-            del counts[next(iter(counts))]
+            oldest = next(iter(counts))
+            del counts[oldest]
+            self._waiting.pop(oldest, None)
         counts[address] = count
-        if count in _REPORTED and now >= self._next:
+        if count in _REPORTED:
+            self._waiting[address] = None
+        if self._waiting and now >= self._next:
             self._next = now + 1.0
-            self._emit(VerificationFailed(address, count))
+            first = next(iter(self._waiting))
+            del self._waiting[first]
+            self._emit(VerificationFailed(first, counts[first]))
 
 
 _REPORTED = frozenset(10**k for k in range(12))
