@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from .entries import Joined, Left, Member, SecondGroup
 from .errors import GroupClosed, JoinFailed, KitError, PeerLost, RequestFailed
-from .group import Group, GroupMessage, MessageId
+from .group import Group
 from .kit import Kit
+from .messages import GroupMessage, MessageId
 from .presence import Entered, Interrupted, Presence
 from .requests import Request
 from .seeds import SeedFile

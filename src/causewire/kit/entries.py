@@ -199,10 +199,17 @@ class Welcome(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A process cannot let another one in; `final` if the same membership never can be."""
+    """A process cannot let another one in.
+
+    Attributes:
+        member: The membership that was asked for.
+        final: Whether it can never be let in, so that another one has to be asked for.
+        reason: Why a member cannot, in words; empty if the process is not a member itself.
+    """
 
     member: Member
     final: bool
+    reason: str = ""
 
 
 class Alert(NamedTuple):

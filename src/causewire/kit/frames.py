@@ -49,6 +49,7 @@ class Kind(IntEnum):
     ERROR = 3
     CANCEL = 4
     GROUP = 5
+    PART = 6
 
 
 def put_blob(data: bytes) -> bytes:

@@ -7,12 +7,11 @@ application has not taken yet, and waits.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from secrets import token_bytes
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.endpoint import LocalProtocolError
 from ..node import Closed, Full, Node, PeerGone, Superseded, UnknownPeer
@@ -20,6 +19,7 @@ from .codecs import Codec
 from .entries import (
     Ask,
     Frame,
+    Have,
     Joined,
     Left,
     Member,
@@ -30,57 +30,20 @@ from .entries import (
     Welcome,
 )
 from .errors import GroupClosed
-from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_text
+from .frames import MARK, Headers, Kind, Reader, put_headers, put_text
 from .machine import Machine
+from .messages import GroupMessage, MessageId
+from .parts import Lane, cut, fits, part_size
+from .sponsoring import Sponsoring, written
+from .tasks import Tasks
 from .tracing import Tracing
 from .transfer import Snapshot
 from .wire import put_frame, put_position
 
-__all__ = ["Group", "GroupMessage", "MessageId"]
+__all__ = ["Group"]
 
 BACKLOG = 256
 """Frames that may wait for room before `send` waits."""
-
-
-class MessageId(NamedTuple):
-    """What identifies a message of a group for ever: its author, and the number there."""
-
-    author: Member
-    number: int
-
-
-class GroupMessage(NamedTuple):
-    """A message to all members of a group.
-
-    Attributes:
-        group: The group.
-        id: What identifies the message.
-        payload: The message itself, decoded.
-        headers: What was sent along.
-        members: Who was a member when the message was delivered here.
-    """
-
-    group: Group
-    id: MessageId
-    payload: Any
-    headers: dict[str, HeaderValue]
-    members: tuple[Member, ...]
-
-    @property
-    def source(self) -> str:
-        """The name of the process that sent it."""
-        return self.id.author.name
-
-    async def reply(self, payload: Any, headers: Headers | None = None) -> MessageId:
-        """Send an answer to all members, and return its id; see `Group.send`.
-
-        Raises:
-            GroupClosed: This process is not a member any more.
-        """
-        return await self.group.send(payload, headers)
-
-    def __repr__(self) -> str:
-        return f"<GroupMessage {self.id.number} of {self.source}: {self.payload!r}>"
 
 
 class Group:
@@ -99,6 +62,8 @@ class Group:
         codec: Codec,
         machine: Machine,
         snapshot: Snapshot | None,
+        largest_state: int,
+        tasks: Tasks,
         tracing: Tracing,
         taken: asyncio.Event,
     ) -> None:
@@ -106,7 +71,11 @@ class Group:
         self._node = node
         self._codec = codec
         self._machine = machine
-        self._snapshot = snapshot
+        self._sponsoring = Sponsoring(
+            name, node, codec, snapshot, largest_state, tasks, self._post, self._lets_in
+        )
+        self._short = part_size(node)
+        """Messages up to this length are never too long for the node."""
         self._tracing = tracing
         self._contexts: dict[MessageId, Any] = {}
         """The trace context of each message that waits for the application."""
@@ -171,7 +140,7 @@ class Group:
                 self.taken.set()
                 if isinstance(item, Sponsor):
                     if self._ended is None:  # nobody joins by way of a process that is out
-                        await self._send_state(item.welcome)
+                        await self._sponsoring.send_state(item.welcome, self.generation)
                 elif isinstance(item, GroupMessage) and item.id in self._contexts:
                     with self._tracing.handling(self.name, self._contexts.pop(item.id)):
                         yield item
@@ -315,13 +284,15 @@ class Group:
         if isinstance(frame, Ask):
             if machine.joined and not self._left:
                 seen = self._node.address_of(frame.member.name)
-                address = frame.address or ("" if seen is None else _written(seen))
+                address = frame.address or ("" if seen is None else written(seen))
                 machine.ask(frame.member, address, frame.left, frame.since)
             else:
                 self._post((frame.member.name,), Refused(frame.member, False))
         else:
             joined = machine.joined
             machine.received(frame)
+            if isinstance(frame, Have):
+                self._sponsoring.entered(frame.sender)
             if isinstance(frame, Welcome) and machine.joined:
                 self.generation = self.generation if joined else frame.generation
                 self._meet(frame)
@@ -335,6 +306,7 @@ class Group:
     def gone(self, name: str, incarnation: int) -> None:
         """Act on the event that an incarnation of a process is gone."""
         self._machine.gone(name, incarnation)
+        self._sponsoring.gone(name, incarnation)
         self.pump()
 
     def met(self, name: str) -> None:
@@ -380,8 +352,8 @@ class Group:
                 if context is not None:
                     self._contexts[number] = context
             elif isinstance(item, Sponsor):
-                if self._snapshot is None or item.welcome.missed is not None:
-                    self._welcome(item.welcome, None)
+                if self._sponsoring.snapshot is None or item.welcome.missed is not None:
+                    self._sponsoring.welcome(item.welcome, self.generation, None)
                 else:
                     self._queue.append(item)
             else:
@@ -402,23 +374,10 @@ class Group:
             if not future.done():
                 future.set_result(None)
 
-    # -- state ----------------------------------------------------------------------
-
-    async def _send_state(self, welcome: Welcome) -> None:
-        """Send the state of the application, which is at the cut now, to a new member."""
-        assert self._snapshot is not None
-        state = self._snapshot()
-        if inspect.isawaitable(state):
-            state = await state
-        self._welcome(welcome, self._codec.encode(state))
-
-    def _welcome(self, welcome: Welcome, state: bytes | None) -> None:
-        view = {}
-        for member, (address, author, number) in welcome.view.items():
-            seen = None if address else self._node.address_of(member.name)
-            view[member] = (address if seen is None else _written(seen)), author, number
-        welcome = welcome._replace(view=view, state=state, generation=self.generation)
-        self._post((welcome.member.name,), welcome)
+    def _lets_in(self, member: Member) -> bool:
+        """Return whether a process is a member here, and this one too."""
+        machine = self._machine
+        return self._ended is None and member in machine.view and member not in machine.dead
 
     # -- frames that leave ------------------------------------------------------------
 
@@ -433,10 +392,18 @@ class Group:
             self._frames_there.set()
 
     def _post(self, to: tuple[str, ...], frame: Frame) -> None:
-        """Send a frame, at once if possible."""
+        """Send a frame, at once if possible, and in parts if it is too long."""
         if not to:
             return
-        payload = MARK + bytes((Kind.GROUP,)) + put_text(self.name) + put_frame(frame)
+        data = put_frame(frame)
+        payload = MARK + bytes((Kind.GROUP,)) + put_text(self.name) + data
+        if len(payload) <= self._short or fits(self._node, payload):
+            self._send_soon(to, payload)
+            return
+        for part in cut(self.name, Lane.LOG, data, self._short):
+            self._send_soon(to, part)
+
+    def _send_soon(self, to: tuple[str, ...], payload: bytes) -> None:
         if not self._frames:
             try:
                 self._node.send_nowait(to, payload)
@@ -480,8 +447,3 @@ class Group:
             for name in lost:
                 self._machine.gone(name, 0)
             self.pump()
-
-
-def _written(address: tuple[str, int]) -> str:
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

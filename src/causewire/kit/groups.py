@@ -21,7 +21,6 @@ from .entries import (
     Position,
     Refused,
     SecondGroup,
-    Standing,
     Welcome,
 )
 from .errors import JoinFailed, KitError
@@ -29,6 +28,8 @@ from .founding import Founding
 from .frames import MARK, Kind, Reader, put_text
 from .group import Group
 from .machine import Machine, answer_of_stranger
+from .parts import Parts
+from .places import Place
 from .presence import Entered
 from .seeds import Seeds, read_seeds
 from .tasks import Tasks
@@ -43,58 +44,11 @@ _log = logging.getLogger("causewire.kit")
 REPORT_EVERY = 0.2
 """Seconds between two reports of what was delivered."""
 
+BESIDES_STATE = 64 << 20
+"""Bytes that a message in parts may have in addition to a state."""
+
 GREET_EVERY = 25
 """After how many reports to look for processes that should be members and are not."""
-
-
-class _Place:
-    """What is known of a group by its name, whether this process is in it or not."""
-
-    def __init__(self) -> None:
-        self.group: Group | None = None
-        self.term = 0
-        """How many times this incarnation has begun to join."""
-        self.left = 0
-        """The last of these that ended with a leave."""
-        self.answered = asyncio.Event()
-        """A seed has sent its state, or that it is not a member."""
-        self.tried: dict[str, str] = {}
-        """What has become of the last question to each seed."""
-        self.welcome: Welcome | None = None
-        """The state of the group, when it has arrived."""
-        self.reserved = False
-        """This process is about to begin the group, without asking anybody."""
-        self.founding: Founding | None = None
-        """The questions whether nobody is a member, while this process asks them."""
-        self.polled = asyncio.Event()
-        """All have answered to them."""
-        self.seeds: set[str] = set()
-        """The names of all that may be members."""
-        self.others: set[bytes] = set()
-        """The identities of other groups of this name that were noticed."""
-        self.greeted: set[str] = set()
-        """Who has got a `Hello`, since it was last reached."""
-        self._entered = 0
-        self._last: Group | None = None
-
-    @property
-    def present(self) -> bool:
-        """Whether this process is a member."""
-        return self.group is not None and self.group.joined and self.group.over is None
-
-    def enter(self, group: Group) -> None:
-        """Note that this process has become a member."""
-        self.reserved = False
-        self._entered += 1
-        self._last = group
-
-    def standing(self, incarnation: int) -> Standing:
-        """Return what this process, which is not a member, has of the group."""
-        last = self._last
-        if last is None:
-            return Standing(incarnation, 0, 0, 0, False)
-        left = last.over == "left"
-        return Standing(incarnation, self._entered, last.generation, last.delivered, left)
 
 
 class Groups:
@@ -109,6 +63,7 @@ class Groups:
         advertise: str,
         taken: asyncio.Event,
         history: int,
+        largest_state: int,
     ) -> None:
         self._node = node
         self._codec = codec
@@ -117,9 +72,10 @@ class Groups:
         self._advertise = advertise
         self._taken = taken
         self._history = history
+        self._largest_state = largest_state
         self._over: str | None = None
         self._rounds = count(1)
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, Place] = {}
         self._gone: dict[str, int] = {}
         """The last incarnation of each process that is known to be gone."""
         self._starts_over = False
@@ -132,7 +88,7 @@ class Groups:
 
     def reserve(self, name: str, seeds: Seeds) -> None:
         """Have this process not say that it is no member: it begins the group right now."""
-        place = self._places.setdefault(name, _Place())
+        place = self._places.setdefault(name, Place())
         place.reserved = True
         place.seeds.update([seed.name for seed in read_seeds(seeds)])
 
@@ -155,7 +111,7 @@ class Groups:
         """
         if self._over is not None:
             raise Closed(self._over)
-        place = self._places.setdefault(name, _Place())
+        place = self._places.setdefault(name, Place())
         if place.group is not None and place.group.over is None:
             raise KitError(f"{self._node.name} is in {name} already")
         seeds = list(seeds)
@@ -167,12 +123,18 @@ class Groups:
             async with asyncio.timeout(timeout):
                 welcome = await self._ask_around(name, place, seeds, transfer, since, retry)
         except TimeoutError:
-            tried = "; ".join([f"{seed} {what}" for seed, what in sorted(place.tried.items())])
+            tried = "; ".join(
+                [
+                    f"{seed} {place.parts.arrived(seed) or what}"
+                    for seed, what in sorted(place.tried.items())
+                ]
+            )
             raise JoinFailed(
                 f"nobody lets {self._node.name} into {name}: {tried or 'no seeds'}"
             ) from None
         finally:
             place.welcome = None
+            place.parts.drop_states()
         assert place.group is not None
         if welcome.state is not None:
             await transfer.restored(self._codec.decode(welcome.state))
@@ -198,7 +160,7 @@ class Groups:
         Raises:
             KitError: This process is in the group already.
         """
-        place = self._places.setdefault(name, _Place())
+        place = self._places.setdefault(name, Place())
         asked = [*seeds, *known]
         if not [seed for seed in asked if seed != self._node.name]:
             return Entered(await self.join(name, (), transfer, None, retry), True)
@@ -216,7 +178,7 @@ class Groups:
             await asyncio.gather(joining, polling, return_exceptions=True)
 
     async def _poll(
-        self, name: str, place: _Place, seeds: Seeds, known: set[str], retry: float
+        self, name: str, place: Place, seeds: Seeds, known: set[str], retry: float
     ) -> int:
         """Return the generation to begin, as soon as that falls to this process."""
         me = self._node.name
@@ -238,7 +200,7 @@ class Groups:
                     return generation
             await asyncio.sleep(min(0.1, retry))
 
-    def _found(self, name: str, place: _Place, transfer: Transfer, generation: int) -> Group:
+    def _found(self, name: str, place: Place, transfer: Transfer, generation: int) -> Group:
         """Begin the group, with this process as its only member."""
         group = self._begin(name, place, transfer)
         group.found(self._advertise, generation)
@@ -246,7 +208,7 @@ class Groups:
         return group
 
     def _begin(
-        self, name: str, place: _Place, transfer: Transfer, since: Position | None = None
+        self, name: str, place: Place, transfer: Transfer, since: Position | None = None
     ) -> Group:
         """Begin another membership.
 
@@ -262,14 +224,24 @@ class Groups:
         machine.history.limit = self._history
         for other, incarnation in self._gone.items():
             machine.gone(other, incarnation)
+        place.parts = Parts()
+        place.welcome = None
         group = place.group = Group(
-            name, self._node, self._codec, machine, transfer.snapshot, self._tracing, self._taken
+            name,
+            self._node,
+            self._codec,
+            machine,
+            transfer.snapshot,
+            self._largest_state,
+            self._tasks,
+            self._tracing,
+            self._taken,
         )
         self._tasks.spawn(group.work())
         self._tasks.spawn(self._report(place, group))
         return group
 
-    async def _report(self, place: _Place, group: Group) -> None:
+    async def _report(self, place: Place, group: Group) -> None:
         place.greeted.clear()
         for tick in count(1):
             await asyncio.sleep(REPORT_EVERY)
@@ -282,7 +254,7 @@ class Groups:
     async def _ask_around(
         self,
         name: str,
-        place: _Place,
+        place: Place,
         seeds: Seeds,
         transfer: Transfer,
         since: Position | None,
@@ -290,8 +262,8 @@ class Groups:
     ) -> Welcome:
         """Ask one seed after the other until one has sent its state."""
         group = self._begin(name, place, transfer, since)
-        place.welcome = None
         place.tried.clear()
+        place.refused.clear()
         try:
             while self._over is None:
                 listed = read_seeds(seeds)
@@ -301,20 +273,30 @@ class Groups:
                         group = self._begin(name, place, transfer, since)
                     if seed.name == self._node.name:
                         continue
+                    if place.welcome is not None:  # of one that was asked before
+                        return place.welcome
                     place.answered.clear()
                     place.tried[seed.name] = "does not answer"
                     ask = Ask(group.me, self._advertise, place.left, since)
                     if await self._ask(_frame(name, ask), seed.name, seed.place):
-                        with suppress(TimeoutError):
-                            async with asyncio.timeout(retry):
-                                await place.answered.wait()
+                        await self._await_answer(place, retry)
                         if place.welcome is not None:
                             return place.welcome
-                await asyncio.sleep(min(0.1, retry))
+                await asyncio.sleep(retry if place.refused else min(0.1, retry))
             raise Closed(self._over)
         except BaseException:
             group.end("not let in")
             raise
+
+    @staticmethod
+    async def _await_answer(place: Place, retry: float) -> None:
+        """Wait for an answer as long as `retry`, or as parts of a state arrive that often."""
+        before = -1
+        while before < place.parts.states and not place.answered.is_set():
+            before = place.parts.states
+            with suppress(TimeoutError):
+                async with asyncio.timeout(retry):
+                    await place.answered.wait()
 
     async def _ask(self, ask: bytes, name: str, where: str | None) -> bool:
         """Ask a process to let this one in; return False if it cannot be reached."""
@@ -334,8 +316,23 @@ class Groups:
         Raises:
             MalformedError: It is malformed.
         """
+        self._received(source, reader.text(), get_frame(reader))
+
+    def received_part(self, source: str, reader: Reader) -> None:
+        """Process a part of a message of another process.
+
+        Raises:
+            MalformedError: It is malformed.
+        """
         name = reader.text()
-        frame = get_frame(reader)
+        place = self._places.get(name)
+        if place is not None and place.group is not None and place.group.over is None:
+            largest = self._largest_state + BESIDES_STATE
+            frame = place.parts.add(str(source), reader, largest)
+            if frame is not None:
+                self._received(source, name, get_frame(Reader(frame)))
+
+    def _received(self, source: str, name: str, frame: Frame) -> None:
         place = self._places.get(name)
         if isinstance(frame, Poll | Absent):
             self._polled(name, place, source, frame)
@@ -359,10 +356,10 @@ class Groups:
             place.enter(group)
             place.answered.set()
 
-    def _polled(self, name: str, place: _Place | None, source: str, frame: Poll | Absent) -> None:
+    def _polled(self, name: str, place: Place | None, source: str, frame: Poll | Absent) -> None:
         """Act on a question whether this process is a member, or on an answer."""
         if isinstance(frame, Poll):
-            place = place or _Place()
+            place = place or Place()
             if not place.present and not place.reserved:
                 absent = Absent(frame.round, place.standing(self._node.incarnation))
                 self._tasks.spawn(self._send(source, _frame(name, absent)))
@@ -371,16 +368,24 @@ class Groups:
             if place.founding.complete:
                 place.polled.set()
 
-    def _was_refused(self, place: _Place, group: Group, source: str, frame: Refused) -> None:
+    def _was_refused(self, place: Place, group: Group, source: str, frame: Refused) -> None:
         if frame.member == group.me and not group.joined:
             place.tried[str(source)] = "is not a member"
+            if not frame.reason:
+                place.refused.pop(str(source), None)
+            else:
+                place.tried[str(source)] = f"refuses: {frame.reason}"
+                if place.refused.get(str(source)) != frame.reason:
+                    place.refused[str(source)] = frame.reason
+                    why = f"{source} does not let {self._node.name} into {group.name}"
+                    _log.warning("%s: %s", why, frame.reason)
             if frame.final:
                 group.end("evicted")
             place.answered.set()
 
     # -- other groups of the same name ------------------------------------------------
 
-    def _greet_all(self, place: _Place, group: Group) -> None:
+    def _greet_all(self, place: Place, group: Group) -> None:
         """Tell processes that are not members, but were or should be, which group this is.
 
         If one is a member of another group of that name, both sides notice. Each gets one
@@ -391,11 +396,11 @@ class Groups:
         for name in sorted(absent.difference(place.greeted, members)):
             self._greet(place, group, name)
 
-    def _greet(self, place: _Place, group: Group, name: str) -> None:
+    def _greet(self, place: Place, group: Group, name: str) -> None:
         place.greeted.add(name)
         self._tasks.spawn(self._send(name, _frame(group.name, Hello(group.me, group.identity))))
 
-    def _greeted(self, place: _Place, group: Group, source: str, hello: Hello) -> None:
+    def _greeted(self, place: Place, group: Group, source: str, hello: Hello) -> None:
         if not place.present or hello.identity in (group.identity, *place.others):
             return
         place.others.add(hello.identity)
@@ -425,6 +430,8 @@ class Groups:
         if self._starts_over and incarnation:
             return
         self._gone[name] = max(self._gone.get(name, 0), incarnation)
+        for place in self._places.values():
+            place.parts.drop(name)
         for group in self.all:
             if group.over is None:
                 group.gone(name, incarnation)

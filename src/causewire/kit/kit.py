@@ -46,6 +46,9 @@ _log = logging.getLogger("causewire.kit")
 
 _AT = len(MARK)
 
+LARGEST_STATE = 256 << 20
+"""How many bytes the state of a group may have by default."""
+
 LEAVE_WITHIN = 2.0
 """Seconds that leaving all groups may take when the kit or its node is closed."""
 
@@ -78,6 +81,8 @@ class Kit:
             promise is suspended while this process itself waits for an answer, or for a group.
         history: How many bytes of messages each group keeps for members that come back with
             their state (see `since` of `join`). Those who miss more get the whole state.
+        largest_state: How many bytes the state of a group may have, encoded. A process that
+            joins by way of a member with a larger one is refused.
 
     Raises:
         KitError: The node was made without `ordered_events=True`, or is not for asyncio.
@@ -96,6 +101,7 @@ class Kit:
         queue: int = 8192,
         read_within: float | None = None,
         history: int = HISTORY,
+        largest_state: int = LARGEST_STATE,
     ) -> None:
         if not isinstance(node, Node):
             raise KitError(f"the kit is for causewire.Node (asyncio), not for {type(node)}")
@@ -113,7 +119,7 @@ class Kit:
         self._taken = asyncio.Event()
         self._requests = Requests(node, self._codec, self._tasks, spans, handlers, waiting)
         self._groups = Groups(
-            node, self._codec, self._tasks, spans, advertise, self._taken, history
+            node, self._codec, self._tasks, spans, advertise, self._taken, history, largest_state
         )
         self._queue = queue
         self._messages: deque[Message] = deque()
@@ -406,6 +412,8 @@ class Kit:
             kind, reader = Kind(payload[_AT]), Reader(payload, _AT + 1)
             if kind is Kind.GROUP:
                 self._groups.received(message.source, reader)
+            elif kind is Kind.PART:
+                self._groups.received_part(message.source, reader)
             else:
                 self._requests.received(message.source, kind, reader)
         except (MalformedError, ValueError, IndexError):

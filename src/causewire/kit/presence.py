@@ -10,7 +10,8 @@ from ..node import Closed
 from .entries import Joined, Left, Member, SecondGroup
 from .errors import GroupClosed
 from .frames import Headers
-from .group import Group, GroupMessage, MessageId
+from .group import Group
+from .messages import GroupMessage, MessageId
 
 __all__ = ["Enter", "Entered", "Interrupted", "Presence", "PresenceItem"]
 

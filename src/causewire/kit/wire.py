@@ -217,8 +217,8 @@ _FRAMES: list[tuple[type[Any], _Put, _Get]] = [
     (Welcome, _put_welcome, _welcome),
     (
         Refused,
-        lambda f: _put_member(f.member) + put_number(f.final),
-        lambda r: Refused(_member(r), bool(r.number())),
+        lambda f: _put_member(f.member) + put_number(f.final) + put_text(f.reason),
+        lambda r: Refused(_member(r), bool(r.number()), r.text()),
     ),
     (
         Alert,
