@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -32,3 +33,10 @@ def test_a_process_with_many_idle_peers_only_answers_their_pings(program: Any) -
     assert 0 < datagrams <= 39 / 1.5
     assert timers <= 1
     assert 1000 < size < 15_000
+
+
+def test_nodes_in_processes_of_their_own_are_counted_too(program: Any) -> None:
+    found = asyncio.run(program.measure_real(7, processes=2, seconds=0.3))
+    assert found.answers == 6
+    assert found.cpu > 0
+    assert found.cpu_of_others > 0
