@@ -9,6 +9,7 @@ import pytest
 from campaigns import crashes
 from campaigns.crash_world import Crash, crash_run
 from causewire.testing.disk import BOUNDARIES
+from causewire.transport import outbound
 
 
 def every_point(protocol: str, seed: int, step: int = 1, **options: int) -> Counter[str]:
@@ -51,5 +52,7 @@ def test_random_crashes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", crashes.MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_known_bad_variants_are_caught(mutant: object) -> None:
+    if mutant is crashes.watermarks_not_repeated and not str(outbound.__file__).endswith(".py"):
+        pytest.skip("methods of classes that are compiled cannot be replaced")
     runs, _ = crashes.caught_after(mutant, 30)  # type: ignore[arg-type]
     assert runs
