@@ -22,15 +22,14 @@ obituary before any message, ack or permit (F2). The forgotten process, if it is
 told as soon as it contacts anybody, and may come back as a new incarnation.
 
 **Numbers.** An obituary is the lowest number that may be alive, one integer for each name, and
-whether the process left properly or was given up, so that everybody reports the same. A
-number far beyond what clocks can have produced is not believed, so that nobody can ban a name
-for ever. A process that starts with a number that is too low, because its clock was set back,
-learns the number that its peers know, and takes a higher one.
+whether the process left properly or was given up, so that everybody reports the same.
+`numbers` says which numbers are believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from .arrivals import Arrivals
 from .carrier import Carrier
@@ -59,13 +58,11 @@ from .inbound import Inbound
 from .ledger import Ledger
 from .lists import LONGEST
 from .names import PeerName
+from .numbers import Numbers
 from .session import Session
 from .stats import DropReason, Stats
 from .timers import Timers
 from .varint import MalformedError
-
-PLAUSIBLE = 86_400_000
-"""How many milliseconds a number may be ahead of what this process would choose itself."""
 
 LEFT = 1 << 63
 """The bit of an obituary that says that the process left properly; no incarnation has it."""
@@ -120,8 +117,9 @@ class Peers:
         """Whether a message was turned down for lack of room."""
         self._established = False
         """Whether any session was ever established."""
-        self._first: float | None = None
-        """The first time that this process knows of."""
+        self._numbers = Numbers()
+        self._strangers: dict[str, float] = {}
+        """When processes left that this one never met, the first one first."""
 
     # -- processes ------------------------------------------------------------
 
@@ -262,16 +260,14 @@ class Peers:
     def superseded(self, incarnation: int, rival: bool, informant: str, now: float) -> None:
         """Act on the word of a peer that it accepts only `incarnation` and later ones.
 
-        Args:
-            incarnation: The lowest number that the peer accepts.
-            rival: Whether another living process has the name of this one.
-            informant: The name of that peer.
-            now: The time.
+        With `rival`, another living process has the name of this one.
         """
         me = self.me
-        if self.closing or not self._believable(incarnation, now):
-            # Of a process that leaves, the others say the same, and it leaves anyway.
-            return
+        if self.closing:
+            return  # of a process that leaves, the others say the same, and it leaves anyway
+        if not self._numbers.believable(incarnation, me.incarnation, now):
+            new = not self._established
+            incarnation = self._numbers.claimed(incarnation, informant, now) if new else 0
         if rival:
             self._emit(NameInUse(me.name, informant))
         if incarnation <= me.incarnation or me.superseded:
@@ -317,13 +313,6 @@ class Peers:
         self._emit(NodeUnread(me.name, seconds))
         self._emit(NodeSuperseded(me.name, me.superseded))
 
-    def _believable(self, incarnation: int, now: float) -> bool:
-        """Return whether some process can really have used a number by now."""
-        if self._first is None:
-            self._first = now
-        elapsed = int(1000 * max(0.0, now - self._first))
-        return incarnation <= self.me.incarnation + ((elapsed + PLAUSIBLE) << 20)
-
     # -- the end --------------------------------------------------------------
 
     def end(
@@ -335,8 +324,7 @@ class Peers:
             session: The session.
             floor: The lowest incarnation that may be alive; 0 if none was ever reached.
             now: The time.
-            event: Makes what is reported, of the peer's name and the number of messages
-                that have failed.
+            event: Makes what is reported, of the name and the number of failed messages.
         """
         name = session.name
         peer = self.known[name]
@@ -413,10 +401,10 @@ class Peers:
             return None
         session = self.live.get(name)
         known = session.incarnation if session is not None else 0
-        if floor > known + 1 and not self._believable(floor, now):
+        if floor > known + 1 and not self._numbers.believable(floor, self.me.incarnation, now):
             self._stats.drop(DropReason.IMPLAUSIBLE_OBITUARY)
             return None
-        if name not in self.floors and len(self.floors) >= self._config.peers:
+        if session is None and not self._room_for_another(name, left, now):
             self._stats.drop(DropReason.TOO_MANY_PEERS)
             return None
         if session is None or not 0 < known < floor:
@@ -432,6 +420,18 @@ class Peers:
         else:
             self.end(session, floor, now, PeerRestarted)
         return session
+
+    def _room_for_another(self, name: str, left: bool, now: float) -> bool:
+        """Return whether there is room for the obituary of a process without a session."""
+        for other in tuple(islice(self._strangers, 2)):  # more are dropped than are added
+            if now > self._strangers[other] + self._config.linger:
+                del self._strangers[other]
+                if other not in self.known and other in self.departures:
+                    self.departures.discard(other)
+                    del self.floors[other]
+        if left and name not in self.known and not self._carrier.lists:
+            self._strangers[name] = now
+        return name in self.floors or len(self.floors) < self._config.peers
 
     def ends(self, obituaries: Iterable[tuple[str, int]]) -> bool:
         """Return whether any of these obituaries, as they are sent, ends a session here."""
