@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
@@ -193,6 +194,15 @@ def tables(out: Any) -> Any:
     return found
 
 
+def observed(progress: Any) -> Counter[str]:
+    """Add up what the progress of a query says about what was found."""
+    total: Counter[str] = Counter()
+    for batch in progress:
+        if found := batch["observedMetrics"].get("causewire_found"):
+            total.update(found if isinstance(found, dict) else found.asDict())
+    return +total
+
+
 def once(spark: SparkSession, traces: Any, out: Any) -> Any:
     """Take what is there, twice: the second time, nothing comes any more."""
     told = []
@@ -200,6 +210,8 @@ def once(spark: SparkSession, traces: Any, out: Any) -> Any:
         spark, traces, out, FAST, once=True, tell=lambda table, row: told.append((table, row))
     )
     watching.query.awaitTermination()
+    counted = observed(watching.query.recentProgress)
+    assert counted == Counter(table for table, _ in told)
     return told
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from campaigns.watch import Kills, Memory, _disturbed, _quarters
+from causewire.cli import watch as command
 
 
 def simulated(start_takes: float, every: float, seed: int, end: float = 3600) -> tuple[int, int]:
@@ -65,3 +67,42 @@ def test_memory_is_that_of_the_longest_life() -> None:
     told = dict(_quarters(short + leak, [(0, 10), (50, 70)]))
     assert list(told.values()) == ["2 minutes", "118, 137", "156, 174", "193, 211", "230, 249"]
     assert list(_quarters([], [])) == []
+
+
+class Query:
+    """A query that fails so often, and then ends, unless it is stopped."""
+
+    def __init__(self, failures: int, reason: str) -> None:
+        self.failures, self.reason = failures, reason
+        self.starts = 1
+        self.stopped = False
+
+    def start(self) -> Query:
+        self.starts += 1
+        return self
+
+    def wait(self, seconds: int) -> bool:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise RuntimeError(self.reason)
+        return not self.stopped
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def run(query: Any, stopped: bool = False) -> Any:
+    command._run_to_the_end(query, query.start, lambda: stopped)
+    return query
+
+
+def test_a_query_whose_worker_came_too_late_is_started_again() -> None:
+    """Spark gives a Python process ten seconds, whatever else the machine does."""
+    late = "terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
+    assert run(Query(3, late)).starts == 4
+    with pytest.raises(RuntimeError, match="failed to connect back"):
+        run(Query(5, late))  # not for ever
+    with pytest.raises(RuntimeError, match="disk full"):
+        run(Query(1, "disk full"))
+    with pytest.raises(RuntimeError, match="failed to connect back"):
+        run(Query(1, late), stopped=True)

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from causewire.pipeline.sources.follow import Follower
-from causewire.pipeline.watch import WatchSettings, found
-from causewire.trace import NAMES, Event
+from causewire.pipeline.watch import WatchSettings, found, watch
+from causewire.trace import NAMES, Event, write_trace
 
 SETTINGS = WatchSettings(window_ns=10, late_ns=0, idle_ms=7)
 
@@ -117,3 +117,37 @@ def test_files_that_are_not_followed_are_told_of_once(tmp_path: Path) -> None:
         assert sorted(read) == [("a", None), ("a.jsonl.gz", why), ("spans.json", why)]
         assert follower.latestOffset(end, ReadAllAvailable()) == end
         assert follower.partitions(end, end) == []
+
+
+def test_a_batch_has_its_counts_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    """In the progress of the query, and in the description of its job."""
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    write_trace(
+        traces / "run.jsonl",
+        [
+            Event("r", "a", 0, 1, None, "send", "a", 1, ("b",)),
+            Event("r", "a", 1, 2, None, "send", "a", 2, ("b",)),
+            Event("r", "b", 0, 3, None, "deliver", "a", 2, ("a",)),
+            Event("r", "b", 1, 4, None, "deliver", "a", 1, ("a",)),
+        ],
+    )
+    (traces / "bad.jsonl").write_text("not JSON\n")
+    watching = watch(spark, traces, tmp_path / "out", SETTINGS, once=True, final=True)
+    watching.query.awaitTermination()
+    progress = watching.progress()
+    assert progress is not None
+    assert progress._replace(seconds=0.0)._asdict() == {
+        "batch": 0,
+        "rows": 5,
+        "violations": 1,
+        "windows": 1,
+        "late": 0,
+        "quarantine": 1,
+        "state_rows": 1,
+        "seconds": 0.0,
+    }
+    context: Any = spark.sparkContext._jsc
+    jobs = context.sc().statusStore().jobsList(None)
+    described = [str(jobs.apply(k).description()) for k in range(jobs.size())]
+    assert any("watch: batch 0; since the start: 0 violations" in text for text in described)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from .spark import SparkProgress, add_spark_arguments, config_of
 from .traces import columns_of
 
 if TYPE_CHECKING:
-    from ..pipeline.watch import Tell, WatchSettings
+    from ..pipeline.watch import Tell, Watching, WatchSettings
 
 __all__ = ["configure", "run"]
 
@@ -30,6 +31,9 @@ _JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 A restart is the longest time for which nobody watches, and the batches are small.
 """
+
+_ATTEMPTS = 5
+_NOT_IN_TIME = "Python worker failed to connect back"
 
 _EPILOG = """\
 examples:
@@ -206,29 +210,32 @@ def _follow(
         progress.clear()
         if sys.stderr.isatty():
             print(f"watching {args.directory}; what is found goes to {out}", file=sys.stderr)
-        try:
-            watching = watch(
-                spark,
-                args.directory,
-                out,
-                settings,
-                kind=kind,
-                options=options,
-                every=every,
-                once=args.once,
-                final=args.once,
-                tell=tell,
-            )
-        except Exception as error:  # Py4J, gRPC and the JVM raise what they like
-            raise PipelineError(f"cannot watch {args.directory}: {reason(error)}") from None
+
+        def start() -> Watching:
+            try:
+                return watch(
+                    spark,
+                    args.directory,
+                    out,
+                    settings,
+                    kind=kind,
+                    options=options,
+                    every=every,
+                    once=args.once,
+                    final=args.once,
+                    tell=tell,
+                )
+            except Exception as error:  # Py4J, gRPC and the JVM raise what they like
+                raise PipelineError(f"cannot watch {args.directory}: {reason(error)}") from None
+
+        watching = start()
         interrupted: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda got, _: interrupted.append(got))
         try:
-            while not watching.wait(1):
-                if interrupted:
-                    watching.stop()
-                    break
+            _run_to_the_end(watching, start, lambda: bool(interrupted))
+        except PipelineError:
+            raise
         except Exception as error:
             told = reason(error)
             if told.startswith(BrokenPipeError.__name__):  # nobody reads what we print
@@ -239,6 +246,30 @@ def _follow(
                 f"{sum(left.values())} rows of run {min(left)!r} that came earlier still wait for "
                 f"others: remove {out} to check everything from its beginning"
             )
+
+
+def _run_to_the_end(
+    watching: Watching, start: Callable[[], Watching], stopped: Callable[[], bool]
+) -> None:
+    """Wait for the end of a query, or stop it; start it again if a worker was not there in time.
+
+    Spark gives a Python process ten seconds to start, which is not enough on a machine that is
+    very busy, and then ends the query. What it had done is in the checkpoint, so another
+    one continues there.
+    """
+    attempts = 1
+    while True:
+        try:
+            while not watching.wait(1):
+                if stopped():
+                    watching.stop()
+                    break
+            return
+        except Exception as error:
+            if attempts == _ATTEMPTS or _NOT_IN_TIME not in str(error) or stopped():
+                raise
+        attempts += 1
+        watching = start()
 
 
 def _said(table: str, row: dict[str, Any]) -> str:

@@ -28,6 +28,7 @@ import logging
 import os
 import pickle
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,14 @@ from .live import LiveFinding, LiveRun, LiveViolation, LiveWindow
 from .live_spans import LiveSpans
 from .session import is_connect, parallelism
 from .sources import register, with_quarantine
+from .tasks import described
+from .watch_metrics import (
+    BatchProgress,
+    described_totals,
+    observed_findings,
+    observed_rows,
+    progress_of,
+)
 from .watch_tables import write_batch
 
 if TYPE_CHECKING:
@@ -236,6 +245,10 @@ class Watching:
         """Wait for the end, for a while; has it come? Raises what ended it."""
         return bool(self.query.awaitTermination(seconds))
 
+    def progress(self) -> BatchProgress | None:
+        """Return what the last batch has done; None before the first."""
+        return progress_of(self.query)
+
     def stop(self, patience: float = 20.0) -> None:
         """End it, if possible between two batches; the checkpoint knows how far it came."""
         end = time.monotonic() + patience
@@ -302,11 +315,16 @@ def watch(
     else:
         name, stream = str(out), with_quarantine(source)
 
-    def write(frame: DataFrame, batch: int) -> None:
-        _write(frame, batch, out, tell)
+    seen: Counter[str] = Counter()
 
+    def write(frame: DataFrame, batch: int) -> None:
+        with described(frame.sparkSession, described_totals(batch, seen)):
+            seen.update(_write(frame, batch, out, tell))
+
+    counted = observed_rows(stream)
+    findings = found(counted, settings or WatchSettings(), final=final, spans=spans)
     writer = (
-        found(stream, settings or WatchSettings(), final=final, spans=spans)
+        observed_findings(findings)
         .writeStream.foreachBatch(write)
         .outputMode("append")
         .option("checkpointLocation", str(out / "_checkpoint"))
@@ -368,19 +386,25 @@ def _stored(value: Any) -> LiveRun | None:
     return None
 
 
-def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> None:
-    """One batch into its place in each table; the same again if it is done again."""
+def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> dict[str, int]:
+    """Write a batch to its place in each table, and return how many rows each has got.
+
+    The same is written again if the batch is done again.
+    """
     import pyarrow as pa
 
     from .tasks import arrow_of
 
     rows = frame.toArrow()
+    written: dict[str, int] = {}
     for table, schema in TABLES.items():
         mine = rows.filter(pa.compute.equal(rows["table"], table))
         wanted = arrow_of(schema)
         mine = mine.select(wanted.names).cast(wanted)
         mine = mine.sort_by([(name, "ascending") for name in wanted.names])
         write_batch(out / table, batch, mine)
+        written[table] = mine.num_rows
         if tell is not None:
             for row in mine.to_pylist():
                 tell(table, row)
+    return written
