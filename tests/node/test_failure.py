@@ -421,6 +421,43 @@ def test_signals_leave_properly(number: signal.Signals) -> None:
         process.stdout.close()
 
 
+SENDER = """
+import asyncio, sys
+from causewire.node import Node, run
+
+async def main():
+    bob = await Node("bob", peers={"alice": ("127.0.0.1", int(sys.argv[1]))}).start()
+    await (await bob.send("alice", b"x")).delivered()
+    print("ready", flush=True)
+    while True:
+        await bob.send("alice", b"x")
+        await asyncio.sleep(0.01)
+
+run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_a_program_that_sends(number: signal.Signals) -> None:
+    with blocking.Node("alice") as alice:
+        events = alice.events()
+        process = subprocess.Popen(
+            [sys.executable, "-c", SENDER, str(alice.address[1])],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(Path(causewire.__file__).parent.parent)},
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+        assert (process.returncode, said) == (128 + number, b"")
+        while not isinstance(event := next(events), PeerLeft):
+            assert isinstance(event, PeerUp)
+        assert event == PeerLeft("bob", 0)
+
+
 def test_peer_events_in_the_order_of_messages() -> None:
     async def main(loop: VirtualLoop) -> None:
         async with node(loop, "alice", ordered_events=True) as alice:

@@ -39,7 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add_trace_arguments(parser, "the output of a sweep; or traces, to be checked:")
-    add("--out", metavar="DIR", help="where the report goes; default: TRACE-report, SWEEP/report")
+    add(
+        "-o",
+        "--out",
+        metavar="DIR",
+        help="where the report goes; default: TRACE-report, SWEEP/report",
+    )
     add(
         "--master", metavar="URL", help="check the trace on Spark: local[4], spark://host:7077, ..."
     )

@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from .node import Node
+from .receipt import Closed
 
 __all__ = ["run"]
 
@@ -40,7 +41,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
     Raises:
         KeyboardInterrupt: The coroutine was cancelled because of SIGINT.
-        SystemExit: It was cancelled because of SIGTERM; the status is 143.
+        SystemExit: It was cancelled because of SIGTERM; the status is 143. Or a call of it raised
+            `Closed` after a signal, since the nodes were closed; the status is 143 or 130.
     """
     often, *rest = gc.get_threshold()
     if threading.current_thread() is not threading.main_thread():
@@ -77,7 +79,8 @@ async def _with_signals(main: Coroutine[Any, Any, T]) -> T:
     def handle(number: signal.Signals) -> None:
         got.append(number)
         if len(got) > 1:
-            task.cancel()
+            for each in (task, *leaving):
+                each.cancel()
         else:
             leaving.add(loop.create_task(leave()))
 
@@ -91,6 +94,11 @@ async def _with_signals(main: Coroutine[Any, Any, T]) -> T:
             raise
         if got[0] is signal.SIGINT:
             raise KeyboardInterrupt from None
+        raise SystemExit(128 + got[0]) from None
+    except (Closed, BaseExceptionGroup) as error:
+        if not got or (isinstance(error, BaseExceptionGroup) and error.split(Closed)[1]):
+            raise
+        await asyncio.wait(leaving)  # the goodbye is under way
         raise SystemExit(128 + got[0]) from None
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
