@@ -303,6 +303,11 @@ class Group:
         self._queue.append(second)
         self._wake()
 
+    def doubt(self, other: Member) -> None:
+        """Find out whether this process is still a member, since another one does not know it."""
+        self._machine.doubt(other)
+        self.pump()
+
     def gone(self, name: str, incarnation: int) -> None:
         """Act on the event that an incarnation of a process is gone."""
         self._machine.gone(name, incarnation)

@@ -392,6 +392,7 @@ class Groups:
         message, and another one when it is back after it could not be reached.
         """
         members = [member.name for member in group.members]
+        place.greeted.difference_update(members)
         absent = (place.seeds | group.former) & set(self._node.peers_up())
         for name in sorted(absent.difference(place.greeted, members)):
             self._greet(place, group, name)
@@ -401,7 +402,12 @@ class Groups:
         self._tasks.spawn(self._send(name, _frame(group.name, Hello(group.me, group.identity))))
 
     def _greeted(self, place: Place, group: Group, source: str, hello: Hello) -> None:
-        if not place.present or hello.identity in (group.identity, *place.others):
+        if not place.present or hello.identity in place.others:
+            return
+        if hello.identity == group.identity:
+            # Removed by somebody who never reached it, a process may be alive, and not know it.
+            if hello.sender in group.members:
+                group.doubt(hello.sender)
             return
         place.others.add(hello.identity)
         name = group.name

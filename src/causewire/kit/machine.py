@@ -142,6 +142,10 @@ class Machine(Removal):
         """Leave the group; `over` says when all others have delivered that."""
         self._write(Leave({member: self._base.get(member, 0) for member in self.view}))
 
+    def doubt(self, other: Member) -> None:
+        """Ask a member that does not count this process as one; the answer may be `Evicted`."""
+        self.out.append(((other,), self._alert(other)))
+
     # -- frames -----------------------------------------------------------------
 
     def received(self, frame: Frame) -> None:
