@@ -51,6 +51,7 @@ PUBLIC: dict[str, str] = {
     "causewire.kit": """
         Entered Group GroupClosed GroupMessage Interrupted JoinFailed Joined Kit KitError Left
         Member MessageId PeerLost Presence Request RequestFailed SecondGroup SeedFile
+        Undecodable
     """,
     "causewire.blocking": """
         Node Receipt

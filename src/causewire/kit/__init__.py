@@ -14,7 +14,7 @@ from .entries import Joined, Left, Member, SecondGroup
 from .errors import GroupClosed, JoinFailed, KitError, PeerLost, RequestFailed
 from .group import Group
 from .kit import Kit
-from .messages import GroupMessage, MessageId
+from .messages import GroupMessage, MessageId, Undecodable
 from .presence import Entered, Interrupted, Presence
 from .requests import Request
 from .seeds import SeedFile
@@ -38,4 +38,5 @@ __all__ = [
     "RequestFailed",
     "SecondGroup",
     "SeedFile",
+    "Undecodable",
 ]

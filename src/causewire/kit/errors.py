@@ -46,4 +46,12 @@ class JoinFailed(KitError):  # noqa: N818
 
 
 class GroupClosed(KitError):  # noqa: N818
-    """This process is not a member of the group any more."""
+    """This process is not a member of the group any more.
+
+    Attributes:
+        reason: Why, in words, without what to do about it.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(f"{reason}; {advice}" if advice else reason)
+        self.reason = reason

@@ -7,6 +7,7 @@ application has not taken yet, and waits.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -32,7 +33,7 @@ from .entries import (
 from .errors import GroupClosed
 from .frames import MARK, Headers, Kind, Reader, put_headers, put_text
 from .machine import Machine
-from .messages import GroupMessage, MessageId
+from .messages import GroupMessage, MessageId, Undecodable
 from .parts import Lane, cut, fits, part_size
 from .sponsoring import Sponsoring, written
 from .tasks import Tasks
@@ -41,6 +42,8 @@ from .transfer import Snapshot
 from .wire import put_frame, put_position
 
 __all__ = ["Group"]
+
+_log = logging.getLogger("causewire.kit")
 
 BACKLOG = 256
 """Frames that may wait for room before `send` waits."""
@@ -79,7 +82,9 @@ class Group:
         self._tracing = tracing
         self._contexts: dict[MessageId, Any] = {}
         """The trace context of each message that waits for the application."""
-        self._queue: deque[GroupMessage | Joined | Left | SecondGroup | Sponsor] = deque()
+        self._queue: deque[GroupMessage | Undecodable | Joined | Left | SecondGroup | Sponsor] = (
+            deque()
+        )
         self._frames: deque[tuple[tuple[str, ...], bytes] | tuple[str, str]] = deque()
         self._frames_there = asyncio.Event()
         self._changed: list[asyncio.Future[None]] = []
@@ -111,24 +116,32 @@ class Group:
     async def send(self, payload: Any, headers: Headers | None = None) -> MessageId:
         """Send a message to all members, this one included; waits only while there is no room.
 
+        If the caller is cancelled while it waits, the message is not sent.
+
         Returns:
             The id of the message.
 
         Raises:
             GroupClosed: This process is not a member any more.
             TypeError: A header has a type that cannot travel.
-            ValueError: The headers are too long.
+            ValueError: The message or its headers are too long. Nothing was sent.
         """
         self._check()
-        body = self._codec.encode(payload)
-        body = put_headers(self._tracing.sent(self.name, headers)) + body
+        encoded = self._codec.encode(payload)
+        body = put_headers(headers) + encoded
+        if len(body) > self._short and not fits(self._node, body):
+            raise ValueError(f"a message of {len(body)} bytes is too long for {self._node.name}")
+        while len(self._frames) > BACKLOG:
+            await self._change()
+            self._check()
+        body = put_headers(self._tracing.sent(self.name, headers)) + encoded
         sent = MessageId(self.me, self._machine.post(body))
         self.pump()
-        while len(self._frames) > BACKLOG and self._ended is None:
-            await self._change()
         return sent
 
-    async def __aiter__(self) -> AsyncIterator[GroupMessage | Joined | Left | SecondGroup]:
+    async def __aiter__(
+        self,
+    ) -> AsyncIterator[GroupMessage | Undecodable | Joined | Left | SecondGroup]:
         """Yield messages and changes of the membership, until this process leaves or closes.
 
         Raises:
@@ -149,7 +162,7 @@ class Group:
             if self._ended in ("left", "closed"):
                 return
             if self._ended is not None:
-                raise GroupClosed(self._why_not())
+                raise self._closed()
             self.idle += 1
             try:
                 await self._change()
@@ -190,7 +203,8 @@ class Group:
         If it keeps these bytes together with its state, it can come back with both: see `since`
         of `Kit.join`. They are to be read after an item was processed and before the next one.
         """
-        waiting = [item.id for item in self._queue if isinstance(item, GroupMessage)]
+        kinds = GroupMessage | Undecodable
+        waiting = [item.id for item in self._queue if isinstance(item, kinds)]
         return put_position(self._machine.position(waiting))
 
     @property
@@ -215,14 +229,14 @@ class Group:
 
     def _check(self) -> None:
         if self._ended is not None or self._left:
-            raise GroupClosed(self._why_not())
+            raise self._closed()
 
-    def _why_not(self) -> str:
-        """Return why this process is not a member any more, in words."""
-        reason = self._ended or "left"
+    def _closed(self) -> GroupClosed:
+        """Return the error that says why this process is not a member any more."""
+        reason, advice = self._ended or "left", ""
         if reason == "evicted":
-            reason = "the others gave it up; join again, or use stay"
-        return f"{self._node.name} is not in {self.name}: {reason}"
+            reason, advice = "the others gave it up", "join again, or use stay"
+        return GroupClosed(f"{self._node.name} is not in {self.name}: {reason}", advice)
 
     async def _change(self) -> None:
         """Wait until something has changed."""
@@ -348,8 +362,22 @@ class Group:
             if isinstance(item, Posted):
                 reader = Reader(item.payload)
                 headers = reader.headers()
-                payload = self._codec.decode(reader.rest())
                 number = MessageId(item.author, item.number)
+                data = reader.rest()
+                try:
+                    payload = self._codec.decode(data)
+                except Exception as error:
+                    reason = f"{type(error).__name__}: {error}"[:500]
+                    _log.error(
+                        "%s cannot decode message %d of %s to %s: %s",
+                        self._node.name,
+                        item.number,
+                        item.author,
+                        self.name,
+                        reason,
+                    )
+                    self._queue.append(Undecodable(item.author, number, data, reason))
+                    continue
                 self._queue.append(GroupMessage(self, number, payload, headers, item.members))
                 context = None
                 if item.author != machine.me:

@@ -137,8 +137,24 @@ class Groups:
             place.parts.drop_states()
         assert place.group is not None
         if welcome.state is not None:
-            await transfer.restored(self._codec.decode(welcome.state))
+            await self._restore(place.group, transfer, welcome.state)
         return place.group
+
+    async def _restore(self, group: Group, transfer: Transfer, data: bytes) -> None:
+        """Give the state to the application; if that fails, leave the group."""
+        try:
+            try:
+                state = self._codec.decode(data)
+            except Exception as error:
+                why = f"the state of {group.name} cannot be decoded: {type(error).__name__}"
+                raise JoinFailed(f"{why}: {error}") from error
+            await transfer.restored(state)
+        except Exception:
+            await group.leave()
+            raise
+        except BaseException:  # it was cancelled: the others learn that when they ask
+            group.end("not let in")
+            raise
 
     async def enter(
         self,

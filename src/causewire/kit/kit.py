@@ -12,7 +12,8 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+from weakref import WeakSet
 
 from ..core.endpoint import Delivery
 from ..node import (
@@ -89,6 +90,9 @@ class Kit:
         ValueError: The codec is not known, or `read_within` is not above 0.
     """
 
+    _nodes: ClassVar[WeakSet[Node]] = WeakSet()
+    """The nodes that have a kit."""
+
     def __init__(
         self,
         node: Node,
@@ -131,7 +135,13 @@ class Kit:
 
         From now on, `node.close()` leaves all groups first, so that the other members do not
         take this process for one that has crashed.
+
+        Raises:
+            KitError: The node has a kit already.
         """
+        if self.node in self._nodes:
+            raise KitError(f"{self.node.name} has a kit already, which reads its messages")
+        self._nodes.add(self.node)
         self.node.farewell = self._say_farewell
         self._tasks.spawn(self._read())
         self._tasks.spawn(self._watch())
@@ -158,6 +168,9 @@ class Kit:
         await self._leave(LEAVE_WITHIN)
         self._end(Closed("the kit is closed"))
         await self._tasks.cancel()
+        if self.node.farewell == self._say_farewell:
+            self.node.farewell = None
+            self._nodes.discard(self.node)
 
     async def _say_farewell(self, drain: float | None) -> None:
         """Leave all groups, as the node is about to close."""

@@ -10,7 +10,7 @@ from .frames import Headers, HeaderValue
 if TYPE_CHECKING:
     from .group import Group
 
-__all__ = ["GroupMessage", "MessageId"]
+__all__ = ["GroupMessage", "MessageId", "Undecodable"]
 
 
 class MessageId(NamedTuple):
@@ -18,6 +18,22 @@ class MessageId(NamedTuple):
 
     author: Member
     number: int
+
+
+class Undecodable(NamedTuple):
+    """A message to all members that the codec of this process cannot decode.
+
+    Attributes:
+        member: Who has sent it.
+        id: What identifies the message.
+        data: The payload as it arrived.
+        reason: What the codec says.
+    """
+
+    member: Member
+    id: MessageId
+    data: bytes
+    reason: str
 
 
 class GroupMessage(NamedTuple):

@@ -11,7 +11,7 @@ from .entries import Joined, Left, Member, SecondGroup
 from .errors import GroupClosed
 from .frames import Headers
 from .group import Group
-from .messages import GroupMessage, MessageId
+from .messages import GroupMessage, MessageId, Undecodable
 
 __all__ = ["Enter", "Entered", "Interrupted", "Presence", "PresenceItem"]
 
@@ -48,7 +48,9 @@ Enter = Callable[[tuple[str, ...]], Awaitable[Entered]]
 """Becomes a member; takes the names of those who were members when this process was one."""
 
 
-PresenceItem: TypeAlias = GroupMessage | Joined | Left | SecondGroup | Entered | Interrupted
+PresenceItem: TypeAlias = (
+    GroupMessage | Undecodable | Joined | Left | SecondGroup | Entered | Interrupted
+)
 """What happens in a group, and to the place of this process in it."""
 
 
@@ -96,7 +98,10 @@ class Presence:
         """
         if self._group is None:
             raise GroupClosed(f"not in {self.name}")
-        return await self._group.send(payload, headers)
+        try:
+            return await self._group.send(payload, headers)
+        except GroupClosed as closed:
+            raise GroupClosed(closed.reason) from None
 
     async def __aiter__(
         self,
@@ -129,7 +134,7 @@ class Presence:
             except GroupClosed as closed:
                 self._known = tuple([member.name for member in self._group.members])
                 self._group = None
-                interrupted = Interrupted(str(closed))
+                interrupted = Interrupted(closed.reason)
             yield interrupted
 
     async def leave(self, timeout: float = 5.0) -> bool:

@@ -35,6 +35,9 @@ from .tracing import Tracing
 __all__ = ["Handler", "Request", "Requests"]
 
 
+LONGEST_ERROR = 1000
+"""How many characters of the text of an error travel."""
+
 GONE = "it has left, was given up, or has come back without its memory"
 
 
@@ -258,11 +261,14 @@ class Requests:
         try:
             with self._tracing.server(request.service, request.headers):
                 answer = self._codec.encode(await self._services[request.service](request))
-        except Exception as error:
-            body = put_text(type(error).__name__) + put_text(str(error))
-            await self._deliver(key[0], Kind.ERROR, self._to(key) + body)
-        else:
             await self._deliver(key[0], Kind.ANSWER, self._to(key) + answer)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # nobody waits for the answer
+            self._send_error(key, "CancelledError", "a task that the handler waited for")
+        except Exception as error:  # also if the answer is too long
+            self._send_error(key, type(error).__name__, str(error))
 
     # -- sending --------------------------------------------------------------
 
@@ -271,7 +277,9 @@ class Requests:
         return put_number(key[2]) + put_number(key[1])
 
     def _send_error(self, key: _Key, kind: str, message: str) -> None:
-        body = self._to(key) + put_text(kind) + put_text(message)
+        if len(message) > LONGEST_ERROR:
+            message = message[:LONGEST_ERROR] + "..."
+        body = self._to(key) + put_text(kind[:LONGEST_ERROR]) + put_text(message)
         self._send(key[0], Kind.ERROR, body)
 
     def _send(self, peer: str, kind: Kind, body: bytes) -> None:
