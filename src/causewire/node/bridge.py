@@ -98,9 +98,12 @@ class Bridge:
             self.loop.call_soon(self._end_turn)
 
     def check_loop(self) -> None:
-        """Raise `NodeError` unless the caller is where the node runs.
+        """Check that the caller is where the node runs.
 
         Code that has no event loop may call while the loop is stopped, in the same thread.
+
+        Raises:
+            NodeError: The caller is on another event loop, or in another thread.
         """
         running = _get_running_loop()
         here = threading.get_ident() == self._thread
