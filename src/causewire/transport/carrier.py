@@ -98,6 +98,13 @@ class Carrier(ABC):
         """Return whether messages name an earlier incarnation that may be alive."""
         return False
 
+    def take_older(self) -> Collection[str]:
+        """Return the processes of which messages have named one that is earlier than the one met.
+
+        Nobody may be left who knew it, so it has to be announced here that it is gone.
+        """
+        return ()
+
     def bury(self, name: str, floor: int) -> None:  # noqa: B027 - most name no third process
         """Forget all incarnations of a process below `floor`."""
 

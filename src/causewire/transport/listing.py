@@ -29,7 +29,7 @@ process that it has no session with, and gives it up like any other that does no
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..core.adaptive import Adaptive, Checked, Dest, Entries, Entry, Got, News, Part, Seen
@@ -89,6 +89,10 @@ class Listing(Native):
         """The same, to processes that have been met since."""
         self._parts: dict[str, list[Packet]] = {}
         """Control packets to processes that were not met yet, by alias."""
+        self._met: dict[str, int] = {}
+        """The incarnations that there are sessions with, by name."""
+        self._older: set[str] = set()
+        """Names of which an incarnation was named that is earlier than the one met."""
         self._most = most
         self._sweep_at = _MANY
         self._epoch = 0
@@ -104,6 +108,7 @@ class Listing(Native):
     def establish(self, alias: str, name: str, incarnation: int) -> str:
         string = self._identities.string((name, incarnation))
         self.endpoint.identify(alias, string)
+        self._met[name] = incarnation
         process = self._identities.process
         self._channels[string] = _Channel(process, self._resolve, self._resolve_news)
         self._ready += [(string, run) for run in self._early.pop(alias)]
@@ -118,12 +123,17 @@ class Listing(Native):
             for string in identities.below(name, incarnation)
         )
 
+    def take_older(self) -> Collection[str]:
+        older, self._older = self._older, set()
+        return older
+
     def forget(self, name: str) -> None:
         if name in self._early:
             del self._early[name]
             self._parts.pop(name, None)
             self.endpoint.abandon(name)
         else:
+            self._met.pop(self._identities.process(name)[0], None)
             self._channels.pop(name, None)
             self._ready = [ready for ready in self._ready if ready[0] != name]
             self._parts.pop(name, None)
@@ -204,7 +214,7 @@ class Listing(Native):
                 raise MalformedError("a list of another length")
         except MalformedError as error:
             raise RemoteProtocolError(str(error)) from None
-        dests = tuple(sorted(map(self._identities.string, group)))
+        dests = tuple(sorted(map(self._string, group)))
         payload = NOTHING if data.__class__ is Withdrawn else data[end:]
         return Checked(payload, dests, tuple(entries))
 
@@ -217,9 +227,16 @@ class Listing(Native):
             channel.packets_in.resolve_again()
         return channel
 
+    def _string(self, process: Process) -> str:
+        """Return what the endpoint calls a process, and note if it must be gone by now."""
+        name, incarnation = process
+        if 0 < incarnation < self._met.get(name, 0) and not self._identities.gone(process):
+            self._older.add(name)
+        return self._identities.string(process)
+
     def _resolve(self, origin: Process, dest: Any) -> tuple[str, Dest] | None:
         """Return a pair in the endpoint's names, or None if it names the dead."""
-        gone, string = self._identities.gone, self._identities.string
+        gone, string = self._identities.gone, self._string
         if gone(origin):
             return None
         if not isinstance(dest[0], str):

@@ -212,7 +212,7 @@ class Peers:
         self._established = True
         session = self.session(peer.name)
         if self._carrier.knows_older(peer.name, born):
-            self._announce(peer.name, born)
+            self.announce(peer.name, born)
         del self.by_alias[session.alias]
         session.alias = self._carrier.establish(session.alias, peer.name, born)
         self.by_alias[session.alias] = session
@@ -350,7 +350,7 @@ class Peers:
         self._emit(Confirmed(session))
         self.room_again()
         if floor:
-            self._announce(name, floor, peer.left)
+            self.announce(name, floor, peer.left)
         if peer.wanted:
             self.greet_soon(peer, now + self._config.greet_again)
         else:
@@ -362,7 +362,7 @@ class Peers:
             self.starved = False
             self._emit(Room())
 
-    def _announce(self, name: str, floor: int, left: bool = False) -> None:
+    def announce(self, name: str, floor: int, left: bool = False) -> None:
         """Tell everybody, before the next message, that a process is gone."""
         self.floors[name] = floor
         (self.departures.add if left else self.departures.discard)(name)
@@ -408,7 +408,7 @@ class Peers:
             self._stats.drop(DropReason.TOO_MANY_PEERS)
             return None
         if session is None or not 0 < known < floor:
-            self._announce(name, floor, left)
+            self.announce(name, floor, left)
             return None
         if floor == known + 1 and left:
             self.left(session, now)

@@ -41,13 +41,17 @@ class Pump:
         self._arrivals = arrivals
         self._ledger = ledger
         self._emit = emit
-        self._linked = carrier.linked
+        self._linked, self._lists = carrier.linked, carrier.lists
         self._at_once = carrier.releases_at_once
         self.observer: Observer | None = None
 
     def run(self) -> None:
         """Move everything, until there is no more."""
         arrivals, carrier = self._arrivals, self._carrier
+        if self._lists:
+            for name in carrier.take_older():
+                if (met := self._peers.live.get(name)) is not None and met.established:
+                    self._peers.announce(name, met.incarnation)
         arrivals.collect()
         if arrivals.ready:
             arrivals.admit()
