@@ -12,7 +12,7 @@ from campaigns.kit_faults import play
     ("seed", "divide", "begun_again"),
     [
         (4, False, 0),  # one process is cut off, and comes back
-        (0, True, 1),  # two parts give up each other: nobody is a member any more
+        (4, True, 1),  # two parts give up each other: nobody is a member any more
     ],
 )
 def test_a_chat_is_whole_again_when_no_fault_is_left(

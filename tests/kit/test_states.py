@@ -153,7 +153,7 @@ def test_a_slow_state_is_asked_for_once() -> None:
             loop.network.fate = slow
             start = loop.now
             await bob.join(b, "alice", retry=1.5)
-            assert loop.now - start > 3.0
+            assert loop.now - start > 2.0  # longer than `retry`
             assert bob.state == LONG * 10
             assert alice.snapshots == 1
 

@@ -34,7 +34,7 @@ from .errors import GroupClosed
 from .frames import MARK, Headers, Kind, Reader, put_headers, put_text
 from .machine import Machine
 from .messages import GroupMessage, MessageId, Undecodable
-from .parts import Lane, cut, fits, part_size
+from .parts import Lane, cut, part_size
 from .sponsoring import Sponsoring, written
 from .tasks import Tasks
 from .tracing import Tracing
@@ -129,7 +129,7 @@ class Group:
         self._check()
         encoded = self._codec.encode(payload)
         body = put_headers(headers) + encoded
-        if len(body) > self._short and not fits(self._node, body):
+        if len(body) > self._node.longest_message:
             raise ValueError(f"a message of {len(body)} bytes is too long for {self._node.name}")
         while len(self._frames) > BACKLOG:
             await self._change()
@@ -430,7 +430,7 @@ class Group:
             return
         data = put_frame(frame)
         payload = MARK + bytes((Kind.GROUP,)) + put_text(self.name) + data
-        if len(payload) <= self._short or fits(self._node, payload):
+        if len(payload) <= self._node.longest_message:
             self._send_soon(to, payload)
             return
         for part in cut(self.name, Lane.LOG, data, self._short):

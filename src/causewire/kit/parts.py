@@ -16,17 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from ..core.errors import CausewireError
 from ..node import Node
 from .frames import MARK, Kind, MalformedError, Reader, put_number, put_text
 
-__all__ = ["PART", "Lane", "Parts", "cut", "fits", "part_size"]
+__all__ = ["PART", "Lane", "Parts", "cut", "part_size"]
 
 PART = 64 << 10
 """The length of a part, in bytes, unless the node only takes shorter messages."""
-
-NOBODY = "\n"
-"""No process has this name."""
 
 
 class Lane(IntEnum):
@@ -36,23 +32,9 @@ class Lane(IntEnum):
     STATE = 1
 
 
-def fits(node: Node, payload: bytes) -> bool:
-    """Return whether a node takes a message of this length."""
-    try:
-        node.send_nowait(NOBODY, payload)
-    except ValueError:
-        return False
-    except CausewireError:  # there is nobody of that name
-        pass
-    return True
-
-
 def part_size(node: Node) -> int:
     """Return how long a part may be, with its head."""
-    size = PART
-    while size > 1 and not fits(node, bytes(size)):
-        size //= 2
-    return size
+    return min(PART, node.longest_message)
 
 
 def cut(group: str, lane: Lane, data: bytes, size: int) -> Iterator[bytes]:

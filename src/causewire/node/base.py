@@ -258,6 +258,11 @@ class BaseNode(Generic[R]):
         return bool(self._arguments["ordered_events"])
 
     @property
+    def longest_message(self) -> int:
+        """The most bytes that a message may have (`TransportConfig.message`)."""
+        return self._transport.config.message
+
+    @property
     def idle(self) -> bool:
         """Whether every accepted message is delivered, and nothing waits here."""
         return self._transport.idle
