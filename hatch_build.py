@@ -45,6 +45,7 @@ MYPYC = [
     "transport/ledger",
     "transport/newreno",
     "transport/outbound",
+    "transport/patience",
     "transport/paths",
     "transport/peers",
     "transport/pump",

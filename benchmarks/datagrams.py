@@ -96,7 +96,7 @@ def count(
         serving = asyncio.create_task(serve())
         for node in asking:
             await node.add_peer("server", server.address)
-        await asyncio.gather(*[ask(node, 3) for node in asking])
+        await asyncio.gather(*[ask(node, 20) for node in asking])
         counts.clear()
         await asyncio.gather(*[ask(node, requests) for node in asking])
         counted = counts.copy()

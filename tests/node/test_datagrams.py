@@ -29,9 +29,9 @@ def test_so_they_are_with_seven_clients(program: Any, protocol: str, jitter: flo
 
 
 @pytest.mark.parametrize("protocol", ["csps", "sps"])
-def test_irregular_arrivals_cost_permits_of_the_server(program: Any, protocol: str) -> None:
-    counted = program.count(7, requests=20, jitter=0.0001, protocol=protocol)
-    permits = counted.pop("permit alone, server")
-    assert 0.9 < permits / 140 < 1.2  # when this fails because it is less: docs/measurements
-    assert counted.pop("request") == counted.pop("reply") == 140
-    assert counted.total() / 140 < 0.1  # acks of clients whose last request this was
+@pytest.mark.parametrize("jitter", [0.0001, 0.001])
+def test_irregular_arrivals_cost_nothing_either(program: Any, protocol: str, jitter: float) -> None:
+    # Permits wait for the next reply, since no client waits for them; they were 1.05 once.
+    counted = program.count(7, requests=20, jitter=jitter, protocol=protocol)
+    assert counted["request"] == counted["reply"] == 140
+    assert counted.total() / 140 < 2.2

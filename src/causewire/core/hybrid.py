@@ -289,6 +289,11 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         if self._held:
             self._permits_came()
 
+    @property
+    def holds(self) -> bool:
+        """Whether a message waits for permits."""
+        return bool(self._held)
+
     def _second(self) -> int:
         """Return p2: the index of the first missing permit of another than the oldest's.
 

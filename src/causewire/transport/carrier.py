@@ -78,6 +78,11 @@ class Carrier(ABC):
     def take_permits(self) -> dict[str, int]:
         """Return permits to send: the destination, and the last message permitted."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether a message waits here for permits."""
+        return False
+
     @abstractmethod
     def take_deliveries(self) -> list[Delivery]:
         """Return messages for the application."""
@@ -233,6 +238,10 @@ class Native(Carrier):
 
     def take_permits(self) -> dict[str, int]:
         return self.endpoint.take_permits()
+
+    @property
+    def holds(self) -> bool:
+        return self.permits and self.endpoint.holds  # type: ignore[attr-defined]
 
     def take_deliveries(self) -> list[Delivery]:
         return self.endpoint.take_deliveries()

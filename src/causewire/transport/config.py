@@ -55,7 +55,8 @@ class TransportConfig:
     ack_delay: float = 0.01
     """How long the arrival of a datagram without messages may remain unacknowledged while
     nothing else is sent to its sender. All nodes of a system should have the same value:
-    a sender waits that much longer before it repeats such a datagram."""
+    a sender waits that much longer before it repeats such a datagram. A permit that nobody
+    waits for leaves alone after the same time."""
     greet_again: float = 0.1
     """First pause between greetings that are not answered; it doubles."""
     greet_at_most: float = 2.0

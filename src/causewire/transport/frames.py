@@ -51,23 +51,20 @@ class FrameType(IntEnum):
     RESPONSE = 0x0B
     HANDLED = 0x0C
     CONTROL = 0x0D
+    PATIENT = 0x0E
     MESSAGES = 0x10
     PIECE = 0x18
 
 
 # Plain integers for the reader, since every datagram goes through its comparisons.
-_ACK, _DELIVERED, _PERMIT = map(int, (FrameType.ACK, FrameType.DELIVERED, FrameType.PERMIT))
+_ACK, _DELIVERED, _PERMIT, _PATIENT = 0x01, 0x02, 0x03, 0x0E
 _MESSAGES, _PIECE = int(FrameType.MESSAGES), int(FrameType.PIECE)
 
 PER, EVEN, NEXT, WITHDRAWN = 1, 2, 4, 2  # flags of MESSAGES; PIECE has the first and the last
 _SINGLE = _MESSAGES | EVEN | NEXT  # the least of the two types that `put_single` writes
 _new = tuple.__new__
-RUN_HEAD = 1 + 4 + 8 + 8 + 4
-"""The most bytes that a run takes in addition to its arrays and payloads."""
-
-PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4
-"""The most bytes that a part of a message takes in addition to its data."""
-
+RUN_HEAD = 1 + 4 + 8 + 8 + 4  # the most bytes of a run in addition to its arrays and payloads
+PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4  # the most bytes of a part of a message in addition to its data
 CLOCK_MOST = 1 + 8  # the most bytes of a CLOCK frame
 CONTROL_HEAD = 1 + 8 + 4  # the most bytes of a CONTROL frame in addition to its data
 TOKEN_BYTES = 8  # the length of the random bytes in a CHALLENGE
@@ -93,6 +90,8 @@ class Contents:
     """Ranges of datagrams that arrived, the highest first."""
     delivered: int = 0
     """Your messages up to this one have been delivered (an ack of the protocol)."""
+    patient: bool = False
+    """Whether your permits may wait for a message to travel with (`patience`)."""
     permit: int = 0
     """My messages up to this one are permitted."""
     runs: list[MessageRun]
@@ -138,16 +137,13 @@ WHY = bytes([FrameType.WHY])
 BYE = bytes([FrameType.BYE])
 """Says that the sender closes down."""
 
-MOST_HANDLED = 256
-"""The most ranges of a HANDLED frame."""
-
-ACK_MOST = 128
-"""The most bytes of an ACK frame."""
+MOST_HANDLED = 256  # the most ranges of a HANDLED frame
+ACK_MOST = 128  # the most bytes of an ACK frame
 
 
 def may_be_acked_late(frame: bytes) -> bool:
     """Return whether nobody needs to know soon that a frame has arrived."""
-    return frame[0] <= _PERMIT
+    return frame[0] <= _PERMIT or frame[0] == _PATIENT
 
 
 def put_ack(ranges: Sequence[Sequence[int]], space: int = ACK_MOST) -> bytes:
@@ -170,9 +166,9 @@ def put_ack(ranges: Sequence[Sequence[int]], space: int = ACK_MOST) -> bytes:
     return b"%b%b%b" % (head, put(len(rest)), b"".join(rest))
 
 
-def put_delivered(mid: int) -> bytes:
-    """Return a DELIVERED frame: the receiver's messages up to `mid` were delivered."""
-    return b"\x02" + put(mid)
+def put_delivered(mid: int, patient: bool) -> bytes:
+    """Return a DELIVERED or PATIENT frame: the receiver's messages up to `mid` were delivered."""
+    return (b"\x0e" if patient else b"\x02") + put(mid)
 
 
 def put_permit(mid: int) -> bytes:
@@ -309,6 +305,9 @@ def read(data: bytes) -> Contents:
             runs.append(run)
         elif kind == _PERMIT:
             permit, at = _read_mid(data, at)
+        elif kind == _PATIENT:
+            contents.patient = True
+            delivered, at = _read_mid(data, at)
         elif kind & 0xFC == _PIECE:
             piece, at = _read_piece(data, at, kind)
             pieces.append(piece)

@@ -15,6 +15,7 @@ from .carrier import Carrier
 from .events import Confirmed, Event
 from .ledger import Ledger
 from .observer import Observer
+from .patience import Patience
 from .peers import Peers
 from .session import Session
 
@@ -34,18 +35,22 @@ class Pump:
         carrier: Carrier,
         arrivals: Arrivals,
         ledger: Ledger,
+        permit_delay: float,
         emit: Callable[[Event], None],
     ) -> None:
         self._peers = peers
         self._carrier = carrier
         self._arrivals = arrivals
         self._ledger = ledger
+        self._permit_delay = permit_delay
         self._emit = emit
         self._linked, self._lists = carrier.linked, carrier.lists
         self._at_once = carrier.releases_at_once
+        permits = carrier.permits and not carrier.lists
+        self._patience = Patience(peers.active) if permits else None
         self.observer: Observer | None = None
 
-    def run(self) -> None:
+    def run(self, now: float) -> None:
         """Move everything, until there is no more."""
         arrivals, carrier = self._arrivals, self._carrier
         if self._lists:
@@ -61,6 +66,8 @@ class Pump:
                 self._release(by_alias[alias], run)
             if self._at_once:
                 break
+        if self._patience is not None and carrier.holds:
+            self._patience.end()
         if self.observer is not None:
             arrivals.tell_waits()
         for alias, mid in carrier.take_acks().items():
@@ -74,9 +81,13 @@ class Pump:
             session = by_alias[alias]
             if mid > session.permit:
                 session.permit = mid
-            if not session.over:
+            if session.over:
+                continue
+            if not session.peer_patient:
                 session.control_due = True
-                active[session] = None
+            elif session.permit_by is None:
+                session.permit_by = now + self._permit_delay
+            active[session] = None
         for alias, record in carrier.take_control():
             by_alias[alias].stream.add(record)
             active[by_alias[alias]] = None
@@ -91,6 +102,8 @@ class Pump:
         if self.observer is not None:
             self.observer.released(session, run)
         session.outbound.release(run)
+        if self._patience is not None:
+            self._patience.released(session)
 
     def confirm(self, session: Session, mid: int, messages: int, size: int) -> None:
         """Record that the peer's application has the messages up to `mid`."""

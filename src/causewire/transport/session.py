@@ -48,18 +48,13 @@ from .stream import ControlStream
 
 __all__ = ["Session"]
 
-_ACK_LEAST = 20
-"""An ack is written where at least this many bytes are left."""
-
+_ACK_LEAST = 20  # an ack is written where at least this many bytes are left
 CONGESTION: dict[str, type[CongestionWindow]] = {"cubic": Cubic, "newreno": NewReno}
 """The algorithms by the value of the setting `congestion`."""
 
-COST = 64
-"""What a message costs of a credit in addition to its payload (`ledger`)."""
+COST = 64  # what a message costs of a credit in addition to its payload (`ledger`)
 
-_RESERVE = ACK_MOST + 32
-"""Longer messages than a datagram less this are sent in parts, so that a part fits next to
-an ack and control frames."""
+_RESERVE = ACK_MOST + 32  # longer messages than a datagram less this are sent in parts
 
 
 class Session:
@@ -74,9 +69,9 @@ class Session:
         "bye_acked", "bye_due", "confirmed", "connection", "control_due", "credit", "credit_left",
         "delivered", "established", "exchange", "flagged", "handled", "heard_at", "inbound",
         "incarnation", "label", "lent", "lent_in", "name", "obituaries", "obituaries_due",
-        "outbound", "over", "owes", "permit", "permitted", "ping_due", "pinged_at", "progress",
-        "received", "recovery", "send", "silent", "stream", "taken", "taken_bytes", "trouble",
-        "unconfirmed", "unhandled", "why_due",
+        "outbound", "over", "owes", "patient", "peer_patient", "permit", "permit_by", "permitted",
+        "ping_due", "pinged_at", "progress", "received", "recovery", "send", "silent", "stream",
+        "taken", "taken_bytes", "trouble", "unconfirmed", "unhandled", "why_due",
     )  # fmt: skip
 
     def __init__(
@@ -111,9 +106,9 @@ class Session:
         self._proved = False
         """Whether a longer datagram than that has arrived."""
         self.exchange = b""
+        """This side's message in the handshake of the session, for greetings to repeat."""
         self.agreement: Exchange | None = None
         """How the keys were agreed on."""
-        """This side's message in the handshake of the session, for greetings to repeat."""
         self._sealing: Seal
         self._opening: Seal
         self._former: dict[bytes, tuple[Seal, Seal]] = {}
@@ -154,10 +149,16 @@ class Session:
         """The peer's messages up to this one have been delivered here."""
         self.permit = 0
         """Messages to the peer up to this one are permitted."""
+        self.permit_by: float | None = None
+        """If that may wait for a message: when it leaves alone (`patience`)."""
+        self.patient = False
+        """Whether permits of the peer may wait likewise."""
         self.obituaries: dict[str, int] = {}
         """Obituaries that the peer has not acknowledged yet."""
         self.obituaries_due = False
         # What the peer has told.
+        self.peer_patient = False
+        """Whether permits for it may wait."""
         self.flagged = 0
         """The peer's last message that was delivered and needs a permit."""
         self.permitted = 0
@@ -174,8 +175,7 @@ class Session:
         self.owes: float | None = None
         """The time of the first datagram that it has not answered."""
         self.silent = False
-        self.trouble = ""
-        """Why the peer cannot be reached, if that is known."""
+        self.trouble = ""  # why the peer cannot be reached, if that is known
         self.progress: tuple[int, int, float, float] | None = None
         """For `Watch`: the progress of both chains, and the times of the last progress."""
 
@@ -236,7 +236,7 @@ class Session:
         outbound.peer_messages, outbound.peer_bytes = greeting.messages, greeting.room
         outbound.resume()
         self.ack_due, self.ack_by = False, None
-        self.control_due = True
+        self.control_due, self.peer_patient = True, False
         self.obituaries_due = bool(self.obituaries)
         if self.unhandled is not None:
             self.unhandled.report_all()
@@ -366,13 +366,13 @@ class Session:
         if taken is None:
             return None
         frame, run = taken
-        control = self.control_due
+        control = self.control_due or self.permit_by is not None
         if control:
-            self.control_due = False
+            self.control_due, self.permit_by = False, None
             if self.permit:
                 frame = put_permit(self.permit) + frame
             if self.delivered:
-                frame = put_delivered(self.delivered) + frame
+                frame = put_delivered(self.delivered, self.patient) + frame
         if self.ack_due or self.ack_by is not None:
             self.ack_due, self.ack_by = False, None
             frame = put_ack(self.received.ranges) + frame
@@ -431,11 +431,11 @@ class Session:
     def _put_control(self, budget: Budget, sent: Sent) -> bool:
         """Write everything but messages, obituaries and the ack; return whether there is any."""
         before = budget.left
-        if self.control_due and before >= 32:
-            self.control_due = False
+        if (self.control_due or self.permit_by is not None) and before >= 32:
+            self.control_due, self.permit_by = False, None
             sent.control = True
             if self.delivered:
-                budget.put(put_delivered(self.delivered))
+                budget.put(put_delivered(self.delivered, self.patient))
             if self.permit:
                 budget.put(put_permit(self.permit))
             if self.why_due:

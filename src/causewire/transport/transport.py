@@ -20,9 +20,9 @@ come from outside, so a whole system of transports runs in virtual time and repe
 
 **Turns.** The driver reports everything that has happened, then asks for datagrams. What is
 new for a peer by then shares datagrams, acks and permits included. They are not delayed any
-longer, since a delayed ack delays permits, and with them messages of other processes. Only the
-arrival of a datagram that had nothing but acks and permits is acknowledged later, since no
-message depends on that: with the next datagram to its sender, or after `ack_delay`.
+longer, since messages may depend on them. What no message depends on leaves with the next
+datagram to its receiver, or after `ack_delay`: the acknowledgement that acks and permits have
+arrived, and a permit for a process that is patient (`patience`).
 
 **Obituaries last.** A datagram that says that a process is gone is processed at the end of
 its turn, so that messages of that process which have arrived meanwhile are delivered first.
@@ -181,6 +181,7 @@ class Transport(Generic[A]):
             carrier=self._carrier,
             arrivals=self._arrivals,
             ledger=self._ledger,
+            permit_delay=config.ack_delay,
             emit=self._events.append,
         )
         self._withdrawals = Withdrawals(
@@ -385,8 +386,12 @@ class Transport(Generic[A]):
             session.arrived(arrived)
             if lost:
                 self._upkeep.repair(session, lost)
-        if contents.delivered > session.outbound.acked:
-            self._delivered(session, contents.delivered)
+        delivered = contents.delivered
+        if delivered >= session.outbound.acked and delivered:
+            if delivered > session.outbound.acked:
+                self._delivered(session, delivered)
+            session.peer_patient = contents.patient
+            session.control_due |= session.permit_by is not None and not contents.patient
         if contents.permit > session.permitted:
             self._carrier.permitted(session.alias, contents.permit)
             session.permitted = contents.permit
@@ -428,7 +433,7 @@ class Transport(Generic[A]):
                 self._session_datagram(*self.postponed.pop(0), last=True)
             except MalformedError:
                 self.stats.drop(DropReason.MALFORMED)
-        self._pump.run()
+        self._pump.run(now)
         out = self._greeter.out + self._paths.out
         if out:
             self._greeter.out, self._paths.out = [], []

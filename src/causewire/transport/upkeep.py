@@ -67,6 +67,7 @@ class Upkeep:
                     armed is not None
                     and armed <= now + self._soonest
                     and (session.ack_by is None or armed <= session.ack_by)
+                    and (session.permit_by is None or armed <= session.permit_by)
                     and session.recovery.loss_at is None
                 ):
                     return
@@ -121,6 +122,8 @@ class Upkeep:
             when = due
         if session.ack_by is not None and session.ack_by < when:
             when = session.ack_by
+        if session.permit_by is not None and session.permit_by < when:
+            when = session.permit_by
         if owes is not None:
             if not session.silent:
                 when = min(when, self._silent_at(session, owes))
@@ -151,6 +154,9 @@ class Upkeep:
             return
         if session.ack_by is not None and session.ack_by <= now:
             session.ack_due, session.ack_by = True, None
+            self._peers.active[session] = None
+        if session.permit_by is not None and session.permit_by <= now:
+            session.control_due, session.permit_by = True, None
             self._peers.active[session] = None
         recovery = session.recovery
         expiries = recovery.round_trip.backoff
