@@ -167,3 +167,15 @@ def test_a_name_is_readmitted_when_nothing_mentions_it() -> None:
     b.forget("c")
     b.readmit("x")
     assert b.forgotten == {"c", "d"}
+
+
+def test_a_waiting_message_that_is_freed_lists_nothing_of_the_process_that_is_forgotten() -> None:
+    a = Adaptive("a", cap=1)
+    a.receive("e", AdaptiveMessage(1, 0, "w", (), (("f", "d", 1),)))
+    a.send("d", "x")
+    a.take_packets()
+    a.send("c", "y")
+    assert kinds(a) == [("c", "part")]
+    a.forget("d")
+    assert [(to, packet[5]) for to, packet in a.take_packets()] == [("c", ())]
+    assert not list(a._past.owed())

@@ -157,9 +157,15 @@ class LaneEndpoint(ReportingEndpoint):
         self._packets.append((source, _new(Part, ("part", mid, number + 1, part))))
 
     def _shorten(self, origin: str, dest: Dest, mid: int) -> None:
-        indexed = self._indexed.get((origin, dest)) if self._indexed else None
+        if self._indexed:
+            for name in self._strike(origin, dest, mid):
+                self._advance(self._peers[name])
+
+    def _strike(self, origin: str, dest: Dest, mid: int) -> list[str]:
+        """Take entries off the lists of waiting messages; return whose lane may advance."""
+        indexed = self._indexed.get((origin, dest))
         if not indexed:
-            return
+            return []
         keys = [key for key in indexed if key[0] <= mid]
         names = []
         for key in keys:
@@ -170,8 +176,7 @@ class LaneEndpoint(ReportingEndpoint):
                 names.append(name)
         if keys and not indexed:
             del self._indexed[origin, dest]
-        for name in names:
-            self._advance(self._peers[name])
+        return names
 
     def _left(self, peer: AdaptivePeer) -> int:
         if not peer.lane:
@@ -193,9 +198,13 @@ class LaneEndpoint(ReportingEndpoint):
 
     def _forget(self, peer: str) -> tuple[int, ...]:
         self._flush()
-        failed = super()._forget(peer)
+        shorter: list[str] = []
         for origin, dest in [pair for pair in self._indexed if peer in pair]:
-            self._shorten(origin, dest, _ANY)
+            shorter += self._strike(origin, dest, _ANY)  # all of them, before a message leaves
+        failed = super()._forget(peer)
+        for name in dict.fromkeys(shorter):
+            if name != peer:
+                self._advance(self._peers[name])
         return failed
 
     def take_packets(self) -> list[Outgoing]:
@@ -240,14 +249,26 @@ class LaneEndpoint(ReportingEndpoint):
             run = MessageRun(mids[start:end], peer.before(start), payloads[start:end])
             runs.append((name, run))
 
-    def retransmit(self) -> None:
-        super().retransmit()
-        for name, peer in self._peers.items():
-            if peer.lane and peer.lane[0].part is not None:
-                first = peer.lane[0]
-                k = first.part
-                entries = tuple(first.parts[-self._part :]) if k else ()
-                self._packets.append((name, _new(Part, ("part", first.mid, k, entries))))
+    def in_flight(self, name: str) -> list[MessageRun]:
+        """Return the messages to a peer that were taken and not acked, as `take_runs` does."""
+        runs: list[tuple[str, MessageRun]] = []
+        peer = self._peers[name]
+        if peer.head < peer.taken:
+            self._take_runs_of(peer, peer.head, runs)
+        return [run for _, run in runs]
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether there are messages that `take_runs` has not seen."""
+        return bool(self._burst or self._out)
+
+    def _repeat(self, peer: AdaptivePeer) -> None:
+        super()._repeat(peer)
+        if peer.lane and peer.lane[0].part is not None:
+            first = peer.lane[0]
+            k = first.part
+            entries = tuple(first.parts[-self._part :]) if k else ()
+            self._packets.append((peer.name, _new(Part, ("part", first.mid, k, entries))))
 
     def _copy_into(self, twin: Self) -> None:
         super()._copy_into(twin)

@@ -185,9 +185,29 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
 
     def retransmit(self) -> None:
         super().retransmit()
+        for peer in self._peers.values():
+            self._repeat(peer)
+
+    def _repeat(self, peer: AdaptivePeer) -> None:
+        """Send again what a peer has not confirmed, apart from messages."""
+        if peer.unseen:
+            self._packets.append((peer.name, _new(News, ("news", peer.number, peer.unseen))))
+
+    def repeat_control(self, names: Iterable[str]) -> None:
+        """Send some peers again what they have not confirmed, apart from messages.
+
+        What else was on its way to them is lost. They repeat in turn what they want confirmed.
+        """
+        again = set(names)
+        self._packets = [outgoing for outgoing in self._packets if outgoing[0] not in again]
         for name, peer in self._peers.items():
-            if peer.unseen:
-                self._packets.append((name, _new(News, ("news", peer.number, peer.unseen))))
+            if name in again:
+                self._repeat(peer)
+
+    @property
+    def has_control(self) -> bool:
+        """Whether `take_control` would return anything."""
+        return bool(self._due or self._packets)
 
     @property
     def idle(self) -> bool:

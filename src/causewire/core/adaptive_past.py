@@ -252,17 +252,20 @@ class Past:
         twin = type(self)(self.me)
         item = self._end.next
         while item is not self._end:
-            again = _Item(item.origin, item.dest)
-            again.mid = item.mid
-            again.knowing = item.knowing.copy()
             twin.stamp = item.stamp - 1
-            twin._append(again)
-            twin._items.setdefault(item.dest, {})[item.origin] = again
+            twin.put(item.origin, item.dest, item.mid, item.knowing.copy())
             item = item.next
         twin.stamp = self.stamp
         twin._owed = {key: peers.copy() for key, peers in self._owed.items()}
         twin._settled = self._settled.copy()
         return twin
+
+    def put(self, origin: str, dest: Dest, mid: int, knowing: set[str]) -> None:
+        """Add the item of a pair that has none, as the newest."""
+        item = self._items.setdefault(dest, {})[origin] = _Item(origin, dest)
+        item.mid = mid
+        item.knowing = knowing
+        self._append(item)
 
     # -- the list -------------------------------------------------------------
 

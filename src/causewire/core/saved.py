@@ -11,9 +11,9 @@ does, for a node with a store). This module turns an endpoint into plain values,
 `saved.state` consists of lists, strings, numbers and None, so it can be written as JSON.
 Payloads, which may be anything, are apart: the state refers to them by their index.
 
-Only `fifo`, `csps` and `sps` can be saved: the protocols whose messages, acks and permits
-are numbered for each pair of processes, so that a process that was silent for a while can
-continue where it stopped.
+Only `fifo`, `csps`, `sps` and `adaptive` can be saved: the protocols whose messages, acks and
+permits are numbered for each pair of processes, so that a process that was silent for a while
+can continue where it stopped.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from .adaptive import Adaptive
+from .adaptive_peer import AdaptivePeer
 from .csps import BufferedRun, Csps
 from .departure import GONE, Departure
 from .endpoint import Endpoint, LocalProtocolError, Packet
@@ -29,6 +31,14 @@ from .fifo import Fifo, FifoEndpoint, FifoPeer
 from .hybrid import HybridEndpoint, HybridPeer
 from .interrupted import usual_class
 from .run import MessageRun
+from .saved_adaptive import (
+    newest_from,
+    restore_adaptive,
+    restore_adaptive_peer,
+    save_adaptive,
+    save_adaptive_peer,
+    untaken,
+)
 from .sliding import SlidingArray
 from .sps import Sps
 from .sps_run import SpsPeer, SpsRun
@@ -61,6 +71,8 @@ class Standing(NamedTuple):
     """Messages to it up to this one are acknowledged."""
     delivered: int
     """Its messages up to this one are delivered here."""
+    arrived: int
+    """Its messages up to this one are here; under `adaptive`, some may wait."""
     granted: int
     """Messages to it up to this one are permitted."""
     permit: int
@@ -77,7 +89,7 @@ class Standing(NamedTuple):
 
 def can_save(kind: type[Endpoint]) -> bool:
     """Return whether endpoints of a class can be saved."""
-    return kind in (Fifo, Csps, Sps)
+    return kind in (Fifo, Csps, Sps, Adaptive)
 
 
 class _Payloads:
@@ -104,16 +116,17 @@ def save(endpoint: Endpoint) -> Saved:
     """Return an endpoint as plain values.
 
     Args:
-        endpoint: An endpoint of `fifo`, `csps` or `sps`, whose packets and deliveries have
-            been taken.
+        endpoint: An endpoint of `fifo`, `csps`, `sps` or `adaptive`, whose packets and
+            deliveries have been taken.
 
     Raises:
         LocalProtocolError: The protocol cannot be saved, or something was not taken.
     """
     kind = usual_class(type(endpoint))
     if not isinstance(endpoint, FifoEndpoint) or not can_save(kind):
-        raise LocalProtocolError(f"{kind.__name__} cannot be saved; fifo, csps and sps can")
-    open_run = isinstance(endpoint, Sps) and endpoint._tail
+        raise LocalProtocolError(f"{kind.__name__} cannot be saved")
+    open_run = isinstance(endpoint, Sps) and bool(endpoint._tail)
+    open_run |= isinstance(endpoint, Adaptive) and untaken(endpoint)
     if endpoint._packets or endpoint._deliveries or endpoint._out or open_run:
         raise LocalProtocolError("take packets and deliveries before an endpoint is saved")
     payloads = _Payloads()
@@ -137,6 +150,8 @@ def save(endpoint: Endpoint) -> Saved:
         state += _csps(endpoint)
     elif isinstance(endpoint, Sps):
         state += _sps(endpoint)
+    elif isinstance(endpoint, Adaptive):
+        state.append(save_adaptive(endpoint, payloads.other))
     return Saved(state, payloads.all)
 
 
@@ -156,6 +171,8 @@ def _peer(peer: FifoPeer, payloads: _Payloads) -> list[Any]:
         record += [peer.flagged, peer.granted, peer.permit]
     if isinstance(peer, SpsPeer):
         record.append(peer.released)
+    if isinstance(peer, AdaptivePeer):
+        record += save_adaptive_peer(peer)
     return record
 
 
@@ -226,6 +243,8 @@ def restore(endpoint: Endpoint, saved: Saved) -> None:
         _restore_csps(endpoint, *rest)
     elif isinstance(endpoint, Sps):
         _restore_sps(endpoint, *rest)
+    elif isinstance(endpoint, Adaptive):
+        restore_adaptive(endpoint, saved.payloads, *rest)
 
 
 def _restore_peer(endpoint: FifoEndpoint[Any], record: list[Any], payloads: list[Any]) -> None:
@@ -241,6 +260,8 @@ def _restore_peer(endpoint: FifoEndpoint[Any], record: list[Any], payloads: list
         peer.flagged, peer.granted, peer.permit = more[:3]
     if isinstance(peer, SpsPeer):
         peer.released = more[3]
+    if isinstance(peer, AdaptivePeer):
+        restore_adaptive_peer(peer, more)
 
 
 def _window(first: int, elements: list[Any]) -> SlidingArray[Any]:
@@ -326,7 +347,8 @@ def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
     """Return the watermarks between an endpoint and another process, all 0 for a stranger."""
     peer = endpoint._peers.get(name)
     if peer is None:
-        return Standing(0, 0, 0, 0, 0, 0, 0, 0)
+        return Standing(0, 0, 0, 0, 0, 0, 0, 0, 0)
+    arrived = newest_from(endpoint, name) if isinstance(endpoint, Adaptive) else 0
     granted = permit = flagged = 0
     if isinstance(peer, HybridPeer) and isinstance(endpoint, HybridEndpoint):
         granted, permit = peer.granted, peer.permit
@@ -335,6 +357,7 @@ def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
     return Standing(
         peer.acked,
         peer.delivered,
+        max(arrived, peer.delivered),
         granted,
         permit,
         flagged,
@@ -357,6 +380,8 @@ def unacknowledged(endpoint: FifoEndpoint[Any], name: str) -> list[MessageRun]:
     peer = endpoint._peers.get(name)
     if peer is None:
         return []
+    if isinstance(endpoint, Adaptive):
+        return endpoint.in_flight(name)
     flagged = endpoint._unflagged(peer, peer.head, peer.taken)
     runs: list[MessageRun] = []
     for start, end, per in ((peer.head, flagged, False), (flagged, peer.taken, True)):
