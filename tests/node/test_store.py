@@ -317,7 +317,7 @@ def test_a_clock_set_back_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_refusals_at_construction(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    with pytest.raises(LocalProtocolError, match="needs the protocol csps, sps or fifo, not mf"):
+    with pytest.raises(LocalProtocolError, match="csps, sps, fifo or adaptive, not mf"):
         Node("a", store=path, protocol="mf")
     assert not path.exists()
     with pytest.raises(ValueError, match="cannot write a trace"):

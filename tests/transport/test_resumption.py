@@ -11,6 +11,7 @@ from causewire.core import LocalProtocolError
 from causewire.protocols import describe
 from causewire.transport import PeerForgotten, PeerRestarted, Transport
 from causewire.transport.heads import Greeting
+from causewire.transport.identity import Identity
 from causewire.transport.inbox import Inbox
 from causewire.transport.journal import Journal
 from causewire.transport.memory import JournalError, Memory
@@ -18,7 +19,7 @@ from causewire.transport.peers import LEFT
 
 from .pair import PLAIN_AND_SEALED, A, B, Pair, events
 
-PROTOCOLS = pytest.mark.parametrize("protocol", ["fifo", "csps", "sps"])
+PROTOCOLS = pytest.mark.parametrize("protocol", ["fifo", "csps", "sps", "adaptive"])
 
 
 class Kept(Pair):
@@ -212,7 +213,7 @@ def test_who_was_given_up_meanwhile_learns_it() -> None:
 
 
 def test_what_cannot_be_remembered() -> None:
-    with pytest.raises(LocalProtocolError, match="needs the protocol csps, sps or fifo, not mf"):
+    with pytest.raises(LocalProtocolError, match="csps, sps, fifo or adaptive, not mf"):
         Memory("ann", describe("mf"))
     for batch in (b"\xff", b"\x04", b"\x04\x03bob\x07", b"\x0a\x01{", b"\x03\x03bob\x00"):
         with pytest.raises(JournalError, match="is invalid"):
@@ -222,7 +223,8 @@ def test_what_cannot_be_remembered() -> None:
 
 
 def test_a_journal_is_a_carrier_that_costs_nothing_else() -> None:
-    journal = Memory("ann", describe("csps")).journal(None, False)
+    me = Identity("ann", 1, "csps", 1)
+    journal = Memory("ann", describe("csps")).journal(me, None, False, 100)
     assert isinstance(journal, Journal)
     assert not journal.linked
     assert journal.permits

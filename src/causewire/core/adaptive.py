@@ -380,7 +380,11 @@ class Adaptive(RunEndpoint):
         delivered = 0 if peer is None else peer.delivered
         if mid > delivered and number:
             parts = [] if peer is None else peer.parts.get(mid, [])
-            if number > len(parts) + 1 or (number <= len(parts) and parts[number - 1] != entries):
+            former = parts[number - 1] if number <= len(parts) else entries
+            # What comes again may lack entries of processes that are gone by now.
+            if number > len(parts) + 1 or (
+                former != entries and self._of_the_living(former) != self._of_the_living(entries)
+            ):
                 raise RemoteProtocolError(f"{source!r} sent {part!r} after {len(parts)} parts")
             self._needs(source, entries)
             if number == len(parts) + 1:

@@ -79,11 +79,9 @@ class Standing(NamedTuple):
     """Its messages up to this one are permitted."""
     flagged: int
     """Its last message that was delivered here and lacks its permit; 0 if there is none."""
-    last: int
-    """The last message to it that was released."""
-    held: int
-    """How many messages to it have not been released."""
-    held_bytes: int
+    unacked: int
+    """How many messages to it are not acknowledged, whether or not they have left."""
+    unacked_bytes: int
     """The length of their payloads."""
 
 
@@ -347,13 +345,13 @@ def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
     """Return the watermarks between an endpoint and another process, all 0 for a stranger."""
     peer = endpoint._peers.get(name)
     if peer is None:
-        return Standing(0, 0, 0, 0, 0, 0, 0, 0, 0)
+        return Standing(0, 0, 0, 0, 0, 0, 0, 0)
     arrived = newest_from(endpoint, name) if isinstance(endpoint, Adaptive) else 0
     granted = permit = flagged = 0
     if isinstance(peer, HybridPeer) and isinstance(endpoint, HybridEndpoint):
         granted, permit = peer.granted, peer.permit
         flagged = endpoint._waits().get(name, 0)
-    held = peer.payloads[peer.taken :]
+    unacked = peer.payloads[peer.head :]
     return Standing(
         peer.acked,
         peer.delivered,
@@ -361,9 +359,8 @@ def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
         granted,
         permit,
         flagged,
-        peer.before(peer.taken),
-        len(held),
-        sum(map(len, held)),
+        len(unacked),
+        sum(map(len, unacked)),
     )
 
 

@@ -21,6 +21,7 @@ from ..core.fifo import Ack
 from ..core.hybrid import Permit
 from ..core.payloads import replace_payload
 from ..core.run import MessageRun
+from ..core.saved import unacknowledged
 from ..protocols import Protocol, create
 from .withdrawn import NOTHING
 
@@ -98,6 +99,9 @@ class Carrier(ABC):
     def establish(self, alias: str, name: str, incarnation: int) -> str:
         """Return what to call a process that was met, and was called `alias` so far."""
         return alias
+
+    def resumed(self, name: str) -> None:  # noqa: B027 - most have watermarks only
+        """Repeat what a peer has not confirmed: it has come back with its memory."""
 
     def knows_older(self, name: str, incarnation: int) -> bool:
         """Return whether messages name an earlier incarnation that may be alive."""
@@ -261,6 +265,10 @@ class Native(Carrier):
 
     def withdraw(self, name: str, mid: int) -> Any:
         return replace_payload(self.endpoint, name, mid, NOTHING)
+
+    def in_flight(self, name: str) -> list[MessageRun]:
+        """Return the messages to a peer that left and are not acked, as they left."""
+        return unacknowledged(self.endpoint, name)
 
     @property
     def idle(self) -> bool:

@@ -166,6 +166,8 @@ class Greeter:
                     peers.agree_again(peer.session, greeting.exchange, secret)
             else:
                 settled = resume(peers, peer.session, greeting, secret, address, now, self._emit)
+                if settled:
+                    self._carrier.resumed(peer.session.alias)
         else:
             try:
                 exchange = self._exchange(peer)

@@ -11,6 +11,8 @@ here: one for messages of this process to it (`alias`), one for messages of othe
 
 from __future__ import annotations
 
+from typing import Any
+
 from .identity import Identity
 from .lists import Process
 
@@ -27,6 +29,23 @@ class Identities:
         self._processes: dict[str, Process] = {}
         self.floors: dict[str, int] = {}
         """Incarnations of a process below this one are gone."""
+
+    def of(self, me: Identity) -> None:
+        """Note who this process is, as its driver says; the name is the same."""
+        self._me = me
+
+    def saved(self) -> list[Any]:
+        """Return the strings, and who is gone, as lists, strings and numbers."""
+        strings = [[*process, string] for string, process in self._processes.items()]
+        return [strings, self.floors]
+
+    def restore(self, saved: list[Any]) -> None:
+        """Continue with what was saved."""
+        strings, floors = saved
+        for name, incarnation, string in strings:
+            self._strings.setdefault(name, {})[incarnation] = string
+            self._processes[string] = (name, incarnation)
+        self.floors = dict(floors)
 
     @staticmethod
     def alias(name: str) -> str:

@@ -75,6 +75,13 @@ class Record:
     HANDLED_EARLY = 14
     WITHDRAW = 15
     RECEIVE_WITHDRAWN = 16
+    CONTROL = 17
+    MEET = 18
+    ESTABLISH = 19
+    BURY = 20
+    RESTARTED = 21
+    RESUMED = 22
+    TAKE_CONTROL = 23
 
 
 class Journal(Native):
@@ -151,12 +158,14 @@ class Journal(Native):
 
     def receive(self, source: str, run: MessageRun) -> None:
         self.endpoint.receive_run(source, run)
+        self._add(*self._arrived(source, run))
+
+    @staticmethod
+    def _arrived(source: str, run: MessageRun) -> tuple[bytes, ...]:
+        """Return the record of messages that arrived."""
         gone = run.payloads[0].__class__ is Withdrawn  # which is always alone
-        self._add(
-            b"\x10" if gone else b"\x03",
-            put_text(source),
-            put_run(run, list(map(len, run.payloads))),
-        )
+        frame = put_run(run, list(map(len, run.payloads)))
+        return b"\x10" if gone else b"\x03", put_text(source), frame
 
     def acked(self, source: str, mid: int) -> int:
         lists = super().acked(source, mid)
@@ -260,6 +269,10 @@ class Journal(Native):
         assert self._peers is not None
         return {name: self._peers.word(name) for name in self._floors}
 
+    def carried(self) -> list[Any]:
+        """Return what the carrier keeps apart from the endpoint, as plain values."""
+        return []
+
     def snapshot(self) -> bytes:
         """Return everything as one value; the driver has just asked for datagrams.
 
@@ -287,6 +300,7 @@ class Journal(Native):
             "incarnation": self._incarnation,
             "life": self._me.life,
             "endpoint": saved.state,
+            "carried": self.carried(),
             "peers": self._known,
             "floors": self._words(),
             "handled": self._handled,

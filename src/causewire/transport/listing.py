@@ -24,6 +24,25 @@ messages are delivered, or void because it gave the process up; the destination 
 report as well. If all who could pass that report on have died, the destination waits for a
 process that it has no session with, and gives it up like any other that does not answer
 (`absent`).
+
+**A process that crashes and comes back with its memory** (`listed_journal`) has the endpoint, the
+tables of messages, and the names that it had at the end of some turn; nobody has seen what it
+did later. This is what goes again when a session is resumed, and why that is enough:
+
+    messages    All that are not acked, from both ends, with the bytes that they had. Tables of
+                messages need not begin anew: what reached the protocol is a first part of the
+                chain, whole messages in their order, and the reader's tables are what that part
+                says. What comes again of it is recognised by its numbers, before it is
+                read. So a list is read once, and no list has to be made again.
+    acks        They are watermarks, and are repeated. A message that waits here is not acked,
+                and comes again; it is known by its number.
+    PART, NEWS  Control packets begin a new stream with new tables at both ends. What was on its
+                way is lost, and the endpoint repeats what is not confirmed: for each peer at
+                most one PART and one NEWS, since both go one at a time. A PART that comes
+                again is known by its number; only the entries of processes that are gone may be
+                missing in it. NEWS may be applied again, as a delivery is a stable fact. Reports
+                of void messages are NEWS.
+    GOT, SEEN   They need no memory: who waits for one repeats the packet that it confirms.
 """
 
 from __future__ import annotations
@@ -35,6 +54,7 @@ from typing import Any
 from ..core.adaptive import Adaptive, Checked, Dest, Entries, Entry, Got, News, Part, Seen
 from ..core.endpoint import Blocked, Packet, RemoteProtocolError
 from ..core.run import MessageRun
+from ..core.saved import unacknowledged
 from ..protocols import Protocol
 from .carrier import Native
 from .identities import Identities
@@ -67,8 +87,13 @@ class _Channel:
         self.packets_in = ListReader(resolve_news)
         self.epoch = 0
         """How many processes were known to be gone when pairs were resolved."""
-        self.listed: deque[tuple[int, int]] = deque()
-        """Messages with a list that are not acked, and the bytes that the list takes."""
+        self.listed: deque[tuple[int, bytes]] = deque()
+        """Messages with a list that are not acked, and the list as bytes, with its length."""
+
+    def begin_packets(self, process: Callable[[str], Process], resolve_news: Resolve) -> None:
+        """Begin new tables for control packets, as the other end does."""
+        self.packets_out = ListWriter(process)
+        self.packets_in = ListReader(resolve_news)
 
 
 class Listing(Native):
@@ -106,6 +131,8 @@ class Listing(Native):
         return alias
 
     def establish(self, alias: str, name: str, incarnation: int) -> str:
+        if alias in self._channels:
+            return alias  # it was met before a crash
         string = self._identities.string((name, incarnation))
         self.endpoint.identify(alias, string)
         self._met[name] = incarnation
@@ -178,9 +205,8 @@ class Listing(Native):
         for mid, (payload, group, entries) in zip(run.mids, run.payloads, strict=True):
             written = channel.messages_out.write(group, entries)
             head = put(len(written)) + written
-            channel.listed.append((mid, len(head)))
-            gone = payload.__class__ is Withdrawn
-            payloads.append(Withdrawn(head) if gone else head + payload)
+            channel.listed.append((mid, head))
+            payloads.append(_behind(head, payload))
         return run._replace(payloads=payloads)
 
     def withdraw(self, name: str, mid: int) -> Any:
@@ -198,12 +224,16 @@ class Listing(Native):
         Raises:
             RemoteProtocolError: No correct peer could have sent these messages.
         """
+        self.check_room(source)
         if run.per:
             payloads = [self._listed(source, payload) for payload in run.payloads]
             run = run._replace(payloads=payloads)
+        self.endpoint.receive_run(source, run)
+
+    def check_room(self, source: str) -> None:
+        """Raise RemoteProtocolError if too many messages of a peer wait."""
         if self.endpoint.holds_more_than(self._most, source):
             raise RemoteProtocolError(f"{source!r} sent too many messages out of order")
-        self.endpoint.receive_run(source, run)
 
     def _listed(self, source: str, data: bytes) -> Checked:
         """Return a message with its list."""
@@ -254,7 +284,7 @@ class Listing(Native):
         listed = self._channels[source].listed
         size = 0
         while listed and listed[0][0] <= mid:
-            size += listed.popleft()[1]
+            size += len(listed.popleft()[1])
         return size
 
     def list_bytes(self, payload: bytes, per: bool) -> int:
@@ -340,6 +370,85 @@ class Listing(Native):
                     self.endpoint.void(origin, mid)
         return others
 
+    def who(self, string: str) -> Process:
+        """Return the process for which a string of the endpoint stands."""
+        return self._identities.process(string)
+
+    # -- a process that comes back with its memory --------------------------------------
+
+    def resumed(self, name: str) -> None:
+        self._channels[name].begin_packets(self._identities.process, self._resolve_news)
+        self.endpoint.repeat_control([name])
+
+    def restarted(self, me: Identity, most: int) -> None:
+        """Go on after a crash, with connections that are all new.
+
+        Args:
+            me: This process.
+            most: Most messages of a peer that may wait.
+        """
+        self._identities.of(me)
+        self._most = most
+        for channel in self._channels.values():
+            channel.begin_packets(self._identities.process, self._resolve_news)
+        self._parts.clear()
+        self._older.clear()
+        self.endpoint.repeat_control([*self._channels, *self._early])
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether `take_runs` would do anything."""
+        return bool(self._ready) or self.endpoint.has_messages
+
+    @property
+    def has_control(self) -> bool:
+        """Whether `take_control` would do anything."""
+        return self.endpoint.has_control
+
+    def in_flight(self, name: str) -> list[MessageRun]:
+        if name in self._early:
+            return []
+        lists = dict(self._channels[name].listed)
+        runs = []
+        for run in unacknowledged(self.endpoint, name):
+            payloads: Any = run.payloads
+            if run.per:
+                payloads = [
+                    _behind(lists[mid], listed.payload)
+                    for mid, listed in zip(run.mids, payloads, strict=True)
+                ]
+            runs.append(run._replace(payloads=payloads, size=sum(map(len, payloads))))
+        return runs
+
+    def saved(self) -> list[Any]:
+        """Return what is to be kept apart from the endpoint, as lists, strings and numbers."""
+        assert not self._ready
+        channels = [
+            [
+                string,
+                channel.messages_out.saved(),
+                channel.messages_in.saved(),
+                channel.packets_in.saved(),
+                [[mid, head.hex()] for mid, head in channel.listed],
+            ]
+            for string, channel in self._channels.items()
+        ]
+        return [self._identities.saved(), channels, [*self._early], self._met, self._sweep_at]
+
+    def restore(self, saved: list[Any]) -> None:
+        """Continue with what was saved; the endpoint has its state already."""
+        identities, channels, early, met, self._sweep_at = saved
+        self._identities.restore(identities)
+        self._met = dict(met)
+        for string, *tables, listed in channels:
+            channel = _Channel(self._identities.process, self._resolve, self._resolve_news)
+            channel.messages_out.restore(tables[0])
+            channel.messages_in.restore(tables[1])
+            channel.packets_in.restore(tables[2])
+            channel.listed.extend([(mid, bytes.fromhex(head)) for mid, head in listed])
+            self._channels[string] = channel
+        self._early = {alias: unacknowledged(self.endpoint, alias) for alias in early}
+
     @property
     def absent(self) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -358,3 +467,8 @@ class Listing(Native):
     @property
     def idle(self) -> bool:
         return not self.endpoint.held_back
+
+
+def _behind(head: bytes, payload: bytes) -> bytes:
+    """Return a payload with a list in front of it."""
+    return Withdrawn(head) if payload.__class__ is Withdrawn else head + payload

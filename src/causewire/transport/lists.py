@@ -49,6 +49,17 @@ class ListWriter:
         self._last: list[int] = []
         """The last number of each pair."""
 
+    def saved(self) -> list[Any]:
+        """Return the tables as lists, strings and numbers."""
+        return [list(self._slots), list(self._pairs), self._last]
+
+    def restore(self, saved: list[Any]) -> None:
+        """Continue with tables that were saved."""
+        slots, pairs, last = saved
+        self._slots = {_tuple(what): k for k, what in enumerate(slots)}
+        self._pairs = {(origin, _tuple(dest)): k for k, (origin, dest) in enumerate(pairs)}
+        self._last = list(last)
+
     def write(self, group: tuple[str, ...], entries: tuple[Entry, ...]) -> bytes:
         """Return a list as bytes: the group of a message, and its entries."""
         fresh = len(self._pairs) > MOST or len(self._slots) > MOST
@@ -92,6 +103,11 @@ class ListWriter:
             for member in what:
                 self._refer(out, member)
         self._slots[what] = len(self._slots)
+
+
+def _tuple(saved: Any) -> Any:
+    """Return what was a tuple of tuples before it became JSON."""
+    return tuple(map(_tuple, saved)) if isinstance(saved, list) else saved
 
 
 Resolve: TypeAlias = Callable[[Process, Any], tuple[Any, Any] | None]
@@ -176,6 +192,16 @@ class ListReader:
         self._last.append(0)
         self._resolved.append(self._resolve_pair(*self._pairs[-1]))
         return at
+
+    def saved(self) -> list[Any]:
+        """Return the tables as lists, strings and numbers."""
+        return [self._slots, self._pairs, self._last]
+
+    def restore(self, saved: list[Any]) -> None:
+        """Continue with tables that were saved."""
+        slots, pairs, last = saved
+        self._slots, self._pairs = [*map(_tuple, slots)], [*map(_tuple, pairs)]
+        self._last, self._resolved = list(last), []
 
     def resolve_again(self) -> None:
         """Ask again what pairs are called here."""

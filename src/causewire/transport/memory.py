@@ -12,30 +12,33 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
-from ..core.endpoint import Delivery, ProtocolError
+from ..core.adaptive import Adaptive
+from ..core.endpoint import Delivery, ProtocolError, RemoteProtocolError
 from ..core.errors import CausewireError, LocalProtocolError
-from ..core.fifo import Ack, FifoEndpoint
-from ..core.hybrid import Permit
-from ..core.payloads import replace_payload
-from ..core.saved import Saved, can_save, restore, standing, unacknowledged
-from ..protocols import Protocol, create
+from ..core.run import MessageRun
+from ..core.saved import Saved, can_save, restore, standing
+from ..protocols import Protocol
 from . import events
 from .arrivals import Arrivals
+from .carrier import Native
 from .config import TransportConfig
 from .events import Address
 from .frames import read_run
 from .handling import ReportedDelivery, Unhandled
-from .identity import Peer
+from .identity import Identity, Peer
 from .inbox import Inbox
 from .journal import Journal, Record, unpack
 from .ledger import Ledger
+from .listed_journal import ListedJournal
+from .listing import Listing
 from .names import PeerName
 from .peers import LEFT, Peers
 from .session import Session
-from .varint import MalformedError, get, get_bytes, get_text
-from .withdrawn import NOTHING, Withdrawn
+from .varint import LARGEST, MalformedError, get, get_bytes, get_text
+from .withdrawn import Withdrawn
 
 __all__ = ["JournalError", "Memory"]
 
@@ -70,12 +73,15 @@ class Memory:
     ) -> None:
         if not can_save(protocol.endpoint):
             raise LocalProtocolError(
-                f"a node with a store needs the protocol csps, sps or fifo, not {protocol.name}"
+                "a node with a store needs the protocol csps, sps, fifo or adaptive, "
+                f"not {protocol.name}"
             )
-        endpoint = create(protocol, name)
-        assert isinstance(endpoint, FifoEndpoint)
         self.name = name
-        self.endpoint: FifoEndpoint[Any] = endpoint
+        self._me = Identity(name, 1, protocol.name, 1)
+        lists = issubclass(protocol.endpoint, Adaptive)
+        carrier = Listing(protocol, self._me, LARGEST) if lists else Native(protocol, name)
+        self._carrier: Native = carrier
+        self.endpoint = carrier.endpoint
         self.incarnation = 0
         """The incarnation of the process; 0 if it has never started."""
         self.life = 1
@@ -97,14 +103,17 @@ class Memory:
                 self._replay(batch)
         except (ProtocolError, MalformedError, ValueError, TypeError, LookupError) as error:
             raise JournalError(f"a record is invalid: {error}") from error
-        endpoint.take_acks()
-        endpoint.take_permits()
+        self.endpoint.take_acks()
+        self.endpoint.take_permits()
         self._drop_handled()
 
     def _load(self, snapshot: bytes) -> None:
         state, payloads = unpack(snapshot)
         restore(self.endpoint, Saved(state["endpoint"], payloads))
+        if isinstance(self._carrier, Listing):
+            self._carrier.restore(state["carried"])
         self.incarnation, self.life = state["incarnation"], state["life"]
+        self._me.incarnation = self.incarnation
         self.floors = state["floors"]
         self.handled = self._dropped = state["handled"]
         for name, facts in state["peers"].items():
@@ -138,10 +147,15 @@ class Memory:
             for source, mid, payload in self.endpoint.take_deliveries():
                 if payload.__class__ is Withdrawn:
                     continue
-                name = source.partition("\0")[0]
-                born = self._incarnations.get(source, 0)
+                name, born = self._who(source)
                 self.pending.append(Delivery(_source(name, born), mid, payload))
         self._drop_handled()
+
+    def _who(self, source: str) -> tuple[str, int]:
+        """Return the name and the incarnation of what the protocol calls a process."""
+        if isinstance(self._carrier, Listing):
+            return self._carrier.who(source)
+        return source.partition("\0")[0], self._incarnations.get(source, 0)
 
     def _drop_handled(self) -> None:
         while self._dropped < self.handled and self.pending:
@@ -166,12 +180,23 @@ class Memory:
             Record.HANDLED_EARLY: self._handle_early,
             Record.WITHDRAW: self._withdraw,
             Record.RECEIVE_WITHDRAWN: self._receive_withdrawn,
+        } | (self._readers_of_lists() if self._carrier.lists else {})
+
+    def _readers_of_lists(self) -> dict[int, Callable[[bytes, int], int]]:
+        return {
+            Record.CONTROL: self._control,
+            Record.MEET: self._meet,
+            Record.ESTABLISH: self._establish,
+            Record.BURY: self._bury,
+            Record.RESTARTED: self._restarted,
+            Record.RESUMED: self._resumed,
+            Record.TAKE_CONTROL: self._take_control,
         }
 
     def _sends(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
         run, at = read_run(data, at)
-        send = self.endpoint.sender_to(name)
+        send = self._carrier.sender_to(name)
         for payload in run.payloads:
             send(payload)
         return at
@@ -189,45 +214,89 @@ class Memory:
     def _receive(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
         run, at = read_run(data, at)
-        self.endpoint.receive_run(name, run)
+        self._hand_over(name, run)
         return at
+
+    def _hand_over(self, name: str, run: MessageRun) -> None:
+        try:
+            self._carrier.receive(name, run)
+        except RemoteProtocolError:
+            if not self._carrier.lists:
+                raise  # it would not have been recorded
 
     def _receive_withdrawn(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
         run, at = read_run(data, at)
-        self.endpoint.receive_run(name, run._replace(payloads=[NOTHING]))
+        self._hand_over(name, run._replace(payloads=[*map(Withdrawn, run.payloads)]))
         return at
 
     def _withdraw(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
         mid, at = get(data, at)
-        replace_payload(self.endpoint, name, mid, NOTHING)
+        self._carrier.withdraw(name, mid)
         return at
 
     def _acked(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
         mid, at = get(data, at)
-        self.endpoint.receive(name, Ack(mid))
+        self._carrier.acked(name, mid)
         return at
 
     def _permitted(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
         mid, at = get(data, at)
-        self.endpoint.receive(name, Permit(mid))
+        self._carrier.permitted(name, mid)
         return at
 
     def _forget(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
-        self.endpoint.forget(name)
+        self._carrier.forget(name)
         return at
 
     def _discard(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
-        self.endpoint.readmit(name)
+        self._carrier.discard(name)
         return at
 
     def _take(self, data: bytes, at: int) -> int:
-        self.endpoint.take_runs()
+        self._carrier.take_runs()
+        return at
+
+    def _control(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        record, at = get_bytes(data, at, len(data))
+        with suppress(RemoteProtocolError):
+            self._carrier.control(name, record)
+        return at
+
+    def _meet(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at)
+        self._carrier.meet(name, 0)
+        return at
+
+    def _establish(self, data: bytes, at: int) -> int:
+        alias, at = get_text(data, at, _LONGEST_ALIAS)
+        name, at = get_text(data, at)
+        self._carrier.establish(alias, name, int.from_bytes(data[at : at + 8], "big"))
+        return at + 8
+
+    def _bury(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at)
+        self._carrier.bury(name, int.from_bytes(data[at : at + 8], "big"))
+        return at + 8
+
+    def _restarted(self, data: bytes, at: int) -> int:
+        assert isinstance(self._carrier, Listing)
+        self._carrier.restarted(self._me, LARGEST)
+        return at
+
+    def _resumed(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at, _LONGEST_ALIAS)
+        self._carrier.resumed(name)
+        return at
+
+    def _take_control(self, data: bytes, at: int) -> int:
+        self._carrier.take_control()
         return at
 
     def _handle(self, data: bytes, at: int) -> int:
@@ -251,7 +320,7 @@ class Memory:
         return at
 
     def _identify(self, data: bytes, at: int) -> int:
-        self.incarnation = int.from_bytes(data[at : at + 8], "big")
+        self.incarnation = self._me.incarnation = int.from_bytes(data[at : at + 8], "big")
         self.life, at = get(data, at + 8)
         return at
 
@@ -263,15 +332,22 @@ class Memory:
 
     # -- giving it to a transport ---------------------------------------------
 
-    def journal(self, messages: deque[Delivery] | None, explicit: bool) -> Journal:
+    def journal(
+        self, me: Identity, messages: deque[Delivery] | None, explicit: bool, most: int
+    ) -> Journal:
         """Return a journal that continues the record.
 
         Args:
+            me: This process.
             messages: The inbox of a former life of this process, if it is to be used.
             explicit: Whether the application says what it has handled.
+            most: Most messages of a peer that may wait in the protocol.
         """
         if not isinstance(messages, Inbox):
             messages = Inbox(self.pending, self.handled, explicit)
+        if isinstance(self._carrier, Listing):
+            self._carrier.restarted(me, most)
+            return ListedJournal(self._carrier, messages)
         return Journal(self.endpoint, messages)
 
     @property
@@ -308,6 +384,7 @@ class Memory:
                 self._restore_session(session, ledger)
                 if incarnation:
                     peers.known_elsewhere()
+                    arrivals.renamed |= alias != name
         if arrivals.report is not None:
             self._restore_reports(peers, arrivals, config)
         arrivals.restored()
@@ -339,15 +416,14 @@ class Memory:
 
     def _restore_session(self, session: Session, ledger: Ledger) -> None:
         now = standing(self.endpoint, session.alias)
-        runs = unacknowledged(self.endpoint, session.alias)
-        session.delivered = session.inbound.tail = now.delivered
+        runs = self._carrier.in_flight(session.alias)
+        session.delivered, session.inbound.tail = now.delivered, now.arrived
         session.permit = now.granted
         session.permitted, session.flagged = now.permit, now.flagged
         session.confirmed = now.acked
-        session.outbound.restore(runs, now.acked, now.last)
-        for run in runs:
-            ledger.charge_many(session, len(run.mids), run.size)
-        ledger.charge_many(session, now.held, now.held_bytes)
+        last = runs[-1].mids[-1] if runs else now.acked
+        session.outbound.restore(runs, now.acked, last)
+        ledger.charge_many(session, now.unacked, now.unacked_bytes)
         session.control_due = True
 
 

@@ -329,7 +329,7 @@ class Peers:
         name = session.name
         peer = self.known[name]
         peer.session = None
-        if self._carrier.lists and not session.established:
+        if self._carrier.lists and not session.incarnation:
             del self.by_alias[session.alias]  # the next incarnation will have it again
         else:
             peer.aliases.append(session.alias)

@@ -9,7 +9,9 @@ a higher number than before
 - agrees on new keys with it, so that no datagram number is used twice under one key;
 - starts to count datagrams again, in both directions;
 - sends everything again that the peer's protocol has not acknowledged, and repeats its own
-  watermarks. The peer does the same.
+  watermarks. The peer does the same;
+- begins a new stream of control packets (`stream`), and repeats those that the peer has not
+  confirmed (`listing` says why that is enough).
 
 A greeting with a lower number than is known is a recording, and is dropped. A recording of one
 with a higher number tells the truth, since the peer has come back that often; its handshake
@@ -26,6 +28,7 @@ from .heads import Greeting
 from .names import PeerName
 from .peers import Peers
 from .session import Session
+from .stream import ControlStream
 
 __all__ = ["resume"]
 
@@ -53,6 +56,7 @@ def resume(
         peers.by_tag.pop(tag, None)
     peers.arrivals.drop_parts(session)
     session.resume(seals, greeting)
+    session.stream = ControlStream()
     peers.by_tag[session.tag] = session
     session.exchange = agreement.message
     peers.known[session.name].address = session.address = address

@@ -131,13 +131,14 @@ class Transport(Generic[A]):
         self.stats = Stats()
         self._events: deque[Event] = deque()
         self._ordered = ordered_events
-        self.journal = None if memory is None else memory.journal(messages, report is not None)
+        early = 2 * self.config.peer_messages
+        self.journal = (
+            None if not memory else memory.journal(self.me, messages, report is not None, early)
+        )
         """Records what happens, for a driver with a store."""
         messages = messages if self.journal is None else self.journal.inbox
         emit = self._events.append if not ordered_events and memory is None else self._emit
-        self._carrier: Carrier = self.journal or carrier_for(
-            about, self.me, 2 * self.config.peer_messages
-        )
+        self._carrier: Carrier = self.journal or carrier_for(about, self.me, early)
         self._sealer = sealer(key, entropy, identity, identities)
         self._ledger = Ledger(self.config)
         self._arrivals = Arrivals(self._carrier, self.config, self.stats, emit, messages)
