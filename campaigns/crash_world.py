@@ -8,7 +8,9 @@ what their applications see:
 - what an application has seen and not handled is delivered to it again;
 - what it has handled (`done` has returned) is not;
 - causal order holds, across crashes;
-- nobody takes a process that crashed for a new one.
+- nobody takes a process that crashed for a new one;
+- at the end, `adaptive` remembers nothing of messages that are delivered;
+- at the end, what is in a store leads to the state that its process has.
 
 What a process did and had not stored when it crashed has not happened. The oracle learns
 of a send when it is in the store; nobody can have seen it before.
@@ -22,12 +24,16 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
+from causewire.core.adaptive import Adaptive
 from causewire.node import Full, Message, Node, NodeError, PeerForgotten, PeerRestarted
+from causewire.protocols import describe
 from causewire.store import StoreError
 from causewire.testing.disk import BOUNDARIES, Disk, DiskStore
 from causewire.testing.oracle import Oracle
 from causewire.testing.virtual import VirtualLoop, run
 from causewire.transport import TransportConfig
+from causewire.transport.listed_journal import ListedJournal
+from causewire.transport.memory import Memory
 
 __all__ = ["Crash", "CrashRun", "Outcome", "crash_run", "random_crashes"]
 
@@ -91,6 +97,7 @@ class _Process:
             sock=run.loop.network.socket(self.port),  # type: ignore[arg-type]
             peers=peers,
             protocol=run.protocol,
+            protocol_options=run.options,
             key=run.key,
             config=run.config,
             give_up_after=None,
@@ -249,6 +256,7 @@ class CrashRun:
         seed: Everything that is drawn at random follows from it.
         crashes: When which process crashes; later ones count writes from the first start.
         protocol: The protocol.
+        options: Its options.
         key: The cluster key.
         durable: The names of the processes that have a store, among `a`, `b` and `c`.
         loss: How many of the datagrams are lost.
@@ -262,6 +270,7 @@ class CrashRun:
         crashes: list[Crash],
         *,
         protocol: str = "csps",
+        options: dict[str, Any] | None = None,
         key: bytes | None = None,
         durable: str = "b",
         processes: int = 3,
@@ -273,6 +282,7 @@ class CrashRun:
         self.random = Random(seed)
         self.crashes = crashes
         self.protocol = protocol
+        self.options = options
         self.key = key
         self.loss = loss
         self.messages = messages
@@ -318,6 +328,8 @@ class CrashRun:
             f"{v.kind}: {v.message} at {v.process}" + (f", before {v.earlier}" if v.earlier else "")
             for v in [*self.oracle.violations, *self.oracle.undelivered()]
         ]
+        for process in processes.values():
+            self.faults += [*self._left_over(process), *self._compare(process)]
         for task in [*background, *[t for p in processes.values() for t in p.tasks]]:
             task.cancel()
         for process in processes.values():
@@ -341,7 +353,38 @@ class CrashRun:
         node = process.node
         gate = node._gate
         stored = gate is None or (gate.idle and not gate.inbox.unhandled)
-        return node.idle and not node._messages and stored
+        return node.idle and not node._messages and stored and not self._left_over(process)
+
+    def _left_over(self, process: _Process) -> list[str]:
+        """Return what `adaptive` still remembers; at rest that must be nothing."""
+        endpoint = _endpoint(process.node)
+        if not isinstance(endpoint, Adaptive):
+            return []
+        peers = endpoint._peers.values()
+        kept = {
+            "past": list(endpoint._past),
+            "owed": list(endpoint._past.owed()),
+            "groups": endpoint._open or endpoint._copies,
+            "lists": [peer.name for peer in peers if peer.sent or peer.parts or peer.lane],
+            "news": [peer.name for peer in peers if peer.news or peer.unseen],
+            "waiting": endpoint._held._queues or endpoint._held._runs,
+        }
+        return [f"{process.name} keeps {what}: {some}" for what, some in kept.items() if some]
+
+    def _compare(self, process: _Process) -> list[str]:
+        """Compare what would be read from the store now with what the process knows."""
+        if process.disk is None or process.crashed.is_set():
+            return []
+        about = describe(self.protocol).with_options(**(self.options or {})).in_node()
+        memory = Memory(process.name, about, process.disk.snapshot, process.disk.batches)
+        faults = []
+        if memory.endpoint != _endpoint(process.node):
+            faults.append(f"the store of {process.name} leads to another state")
+        journal = process.node._transport.journal
+        if isinstance(journal, ListedJournal) and memory.carried() != journal.carried():
+            faults.append(f"the store of {process.name} leads to other tables")
+        self.seen["stores compared"] += 1
+        return faults
 
     async def _revive(self, process: _Process) -> None:
         """Arrange crashes of a process, and start it again after each."""
@@ -356,6 +399,10 @@ class CrashRun:
             await asyncio.sleep(self.random.choice((0.001, 0.05, 1.0)))
             await process.start()
             process.crashed.clear()
+
+
+def _endpoint(node: Node) -> Any:
+    return node._transport._carrier.endpoint  # type: ignore[attr-defined]
 
 
 def crash_run(seed: int, crashes: list[Crash], **options: Any) -> Outcome:

@@ -24,14 +24,30 @@ from unittest.mock import patch
 from zlib import crc32
 
 from campaigns.crash_world import Outcome, crash_run, random_crashes
+from causewire.core import saved
+from causewire.core.adaptive import Adaptive
+from causewire.core.adaptive_lanes import LaneEndpoint
 from causewire.node import gate
-from causewire.transport import frames, heads, inbox, journal, memory, outbound
+from causewire.transport import (
+    frames,
+    greeter,
+    heads,
+    inbox,
+    journal,
+    listed_journal,
+    listing,
+    lists,
+    memory,
+    outbound,
+    resumption,
+    varint,
+)
 
 KEY = bytes(range(32))
 
 
-def one(seed: int) -> tuple[dict[str, Any], Outcome]:
-    """Return the options of a run, and what it has shown."""
+def one(seed: int, protocol: str = "") -> tuple[dict[str, Any], Outcome]:
+    """Return the options of a run, of any protocol or of this one, and what it has shown."""
     random = Random(seed)
     processes = random.choice((2, 3, 3, 4))
     durable = "".join(random.sample("abcd"[:processes], random.randint(1, min(3, processes))))
@@ -46,6 +62,10 @@ def one(seed: int) -> tuple[dict[str, Any], Outcome]:
         "explicit": random.random() < 0.4,
     }
     often = random.choice((200, 2000, 1 << 23))
+    if protocol or random.random() < 0.4:
+        options["protocol"] = protocol or "adaptive"
+    if options["protocol"] == "adaptive":
+        options["options"] = random.choice(({}, {"cap": 0}, {"cap": 1}, {"cap": 2, "groups": 1}))
     with patch.object(journal, "SNAPSHOT_AFTER", often):
         return options, crash_run(seed, random_crashes(seed, durable, 4, 40), **options)
 
@@ -113,9 +133,10 @@ def missing_permits_forgotten() -> Iterator[None]:
     restore = memory.Memory.restore
 
     def without(self: memory.Memory, *args: Any) -> None:
-        missing = self.endpoint._missing  # type: ignore[attr-defined]
-        missing.at.clear()
-        missing.slide(missing.next)
+        missing = getattr(self.endpoint, "_missing", None)
+        if missing is not None:
+            missing.at.clear()
+            missing.slide(missing.next)
         restore(self, *args)
 
     with patch.object(memory.Memory, "restore", without):
@@ -154,6 +175,94 @@ def commits_that_are_none() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def control_not_repeated() -> Iterator[None]:
+    """News and parts that were on their way are lost, so lists stay, and messages wait."""
+    with patch.object(Adaptive, "repeat_control", lambda self, names: None):
+        yield
+
+
+@contextmanager
+def news_not_repeated() -> Iterator[None]:
+    """News that was on its way is lost, so lists stay; messages do not wait for that."""
+    repeat = LaneEndpoint._repeat
+
+    def parts(self: LaneEndpoint, peer: Any) -> None:
+        unseen, peer.unseen = peer.unseen, ()
+        repeat(self, peer)
+        peer.unseen = unseen
+
+    with patch.object(LaneEndpoint, "_repeat", parts):
+        yield
+
+
+@contextmanager
+def stream_not_begun_anew() -> Iterator[None]:
+    """A process that was there all the time goes on with the stream of control packets."""
+    resume = resumption.resume
+
+    def going_on(peers: Any, session: Any, *args: Any) -> bool:
+        stream = session.stream
+        done = resume(peers, session, *args)
+        session.stream = stream
+        return done
+
+    with patch.object(greeter, "resume", going_on):
+        yield
+
+
+@contextmanager
+def tables_begun_anew() -> Iterator[None]:
+    """A process that comes back writes lists with new tables, which its peers do not have."""
+    restarted = listing.Listing.restarted
+
+    def without(self: listing.Listing, *args: Any) -> None:
+        restarted(self, *args)
+        for channel in self._channels.values():
+            channel.messages_out = lists.ListWriter(self._identities.process)
+
+    with patch.object(listing.Listing, "restarted", without):
+        yield
+
+
+@contextmanager
+def lists_made_anew() -> Iterator[None]:
+    """A process that comes back writes the lists of messages in flight once more."""
+    in_flight = listing.Listing.in_flight
+
+    def written(self: listing.Listing, name: str) -> Any:
+        channel = self._channels.get(name)
+        if channel is not None:
+            again = []
+            for run in saved.unacknowledged(self.endpoint, name):
+                for mid, payload in zip(run.mids, run.payloads, strict=True):
+                    if run.per:
+                        entry = channel.messages_out.write(payload[1], payload[2])
+                        again.append((mid, varint.put(len(entry)) + entry))
+            channel.listed.clear()
+            channel.listed.extend(again)
+        return in_flight(self, name)
+
+    with patch.object(listing.Listing, "in_flight", written):
+        yield
+
+
+@contextmanager
+def ends_of_bursts_not_recorded() -> Iterator[None]:
+    """Only what left is recorded, so that lists are made at another time at replay."""
+    take = listed_journal.ListedJournal.take_runs
+
+    def untold(self: listed_journal.ListedJournal) -> Any:
+        before = len(self._records)
+        runs = take(self)
+        if not runs:
+            del self._records[before:]
+        return runs
+
+    with patch.object(listed_journal.ListedJournal, "take_runs", untold):
+        yield
+
+
 MUTANTS: tuple[Callable[[], Any], ...] = (
     datagrams_before_commit,
     acks_before_commit,
@@ -164,13 +273,23 @@ MUTANTS: tuple[Callable[[], Any], ...] = (
     commits_that_are_none,
 )
 
+MUTANTS_OF_ADAPTIVE: tuple[Callable[[], Any], ...] = (
+    *[mutant for mutant in MUTANTS if mutant is not missing_permits_forgotten],
+    control_not_repeated,
+    news_not_repeated,
+    stream_not_begun_anew,
+    tables_begun_anew,
+    lists_made_anew,
+    ends_of_bursts_not_recorded,
+)
 
-def caught_after(mutant: Callable[[], Any], most: int) -> tuple[int, str]:
+
+def caught_after(mutant: Callable[[], Any], most: int, protocol: str = "") -> tuple[int, str]:
     """Return after how many runs a mutant was caught, and by what; 0 if it was not."""
     with mutant():
         for seed in range(most):
             try:
-                _, outcome = one(seed)
+                _, outcome = one(seed, protocol)
             except Exception as error:
                 return seed + 1, f"{type(error).__name__}: {error}"
             if not outcome.ok:
@@ -183,20 +302,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--protocol", default="", help="only this one")
     parser.add_argument("--mutants", action="store_true", help="check that wrong ones are caught")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if chosen.mutants:
         missed = 0
-        for mutant in MUTANTS:
-            runs, why = caught_after(mutant, chosen.runs)
-            missed += not runs
-            print(f"{mutant.__name__}: {f'caught after {runs} runs: {why}' if runs else 'MISSED'}")
+        for protocol, mutants in (("csps", MUTANTS), ("adaptive", MUTANTS_OF_ADAPTIVE)):
+            for mutant in mutants if chosen.protocol in ("", protocol) else ():
+                runs, why = caught_after(mutant, chosen.runs, protocol)
+                missed += not runs
+                found = f"caught after {runs} runs: {why}" if runs else "MISSED"
+                print(f"{protocol}, {mutant.__name__}: {found}")
         return 1 if missed else 0
     seen: Counter[str] = Counter()
     bad = 0
     for seed in range(chosen.first, chosen.first + chosen.runs):
-        options, outcome = one(seed)
+        options, outcome = one(seed, chosen.protocol)
         seen += outcome.seen
         if not outcome.ok:
             bad += 1

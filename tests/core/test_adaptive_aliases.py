@@ -6,7 +6,7 @@ from copy import copy
 
 import pytest
 
-from causewire.core.adaptive import Adaptive, AdaptiveMessage, News
+from causewire.core.adaptive import Adaptive, AdaptiveMessage, News, Seen
 from causewire.core.endpoint import LocalProtocolError, RemoteProtocolError
 from causewire.core.fifo import Ack
 
@@ -179,3 +179,26 @@ def test_a_waiting_message_that_is_freed_lists_nothing_of_the_process_that_is_fo
     a.forget("d")
     assert [(to, packet[5]) for to, packet in a.take_packets()] == [("c", ())]
     assert not list(a._past.owed())
+
+
+def test_news_of_a_message_that_was_listed_to_an_alias_of_its_origin() -> None:
+    """Before d was met, nobody could know that it needs no list of its own messages."""
+    d = Adaptive("d")
+    d.send(["b", "c"], "own")
+    a = Adaptive("a")
+    a.receive("b", AdaptiveMessage(1, 0, "w", (), (("d", "c", 1),)))
+    a.expect("d\0")
+    a.send("d\0", "x")
+    message = dict(a.take_packets())["d\0"]
+    assert message[5] == (("d", "c", 1),)
+    a.identify("d\0", "d")
+    d.receive("a", message)
+    a.receive("d", Ack(1))
+    a.receive("b", News(1, (("d", "c", 1),)))
+    news = dict(a.take_packets())["d"]
+    assert news == News(1, (("d", "c", 1),))
+    d.take_packets()
+    d.receive("a", news)
+    assert d.take_packets() == [("a", Seen(1))]
+    with pytest.raises(RemoteProtocolError, match="never sent"):
+        d.receive("a", News(2, (("d", "c", 2),)))

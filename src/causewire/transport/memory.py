@@ -330,6 +330,10 @@ class Memory:
         self.pending.append(_event(name, fields))
         return at
 
+    def carried(self) -> list[Any]:
+        """Return what the carrier keeps apart from the endpoint (`Journal.carried`)."""
+        return self._carrier.saved() if isinstance(self._carrier, Listing) else []
+
     # -- giving it to a transport ---------------------------------------------
 
     def journal(
