@@ -224,8 +224,8 @@ def test_what_was_not_acknowledged_leaves_again(protocol: str) -> None:
     assert [mid for run in unacknowledged(again, "b") for mid in run.mids] == [1, 2, 3, 4]
     assert unacknowledged(again, "b")[0].payloads[0] == b"0"
     assert standing(again, "b")[:2] == (0, 0)
-    assert standing(again, "b").unacked == 4
-    assert standing(again, "nobody").unacked == 0
+    assert standing(again, "b").unacked == [(k + 1, b"%d" % k) for k in range(4)]
+    assert standing(again, "nobody").unacked == []
     assert first == 1
 
 

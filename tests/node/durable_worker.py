@@ -12,10 +12,14 @@ import sys
 from causewire.node import Node
 
 
-async def main(port: int, path: str, judge: int) -> None:
+async def main(port: int, path: str, judge: int, protocol: str) -> None:
     place = ("127.0.0.1", judge)
     async with Node(
-        "worker", listen=f"127.0.0.1:{port}", peers={"judge": place}, store=path
+        "worker",
+        listen=f"127.0.0.1:{port}",
+        peers={"judge": place},
+        store=path,
+        protocol=protocol,
     ) as node:
 
         async def send() -> None:
@@ -32,4 +36,4 @@ async def main(port: int, path: str, judge: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]))

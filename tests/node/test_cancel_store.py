@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from .test_store import kill, node
 B = {"b": ("127.0.0.1", 2)}
 
 
-@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo"])
+@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo", "adaptive"])
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_the_sender_crashes(protocol: str, snapshot: bool) -> None:
     """A long message, the first, the last, and one in the middle of others are cancelled."""
@@ -49,23 +50,59 @@ def test_the_sender_crashes(protocol: str, snapshot: bool) -> None:
     run(main)
 
 
+@pytest.mark.parametrize("protocol", ["csps", "sps", "adaptive"])
 @pytest.mark.parametrize("snapshot", [False, True])
-def test_the_receiver_crashes(snapshot: bool) -> None:
+def test_the_sender_crashes_while_the_protocol_holds_the_message(
+    protocol: str, snapshot: bool
+) -> None:
+    """Under `adaptive` with K = 0, it waits for parts of its list to be confirmed."""
+
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk()
+        more: dict[str, Any] = {"protocol": protocol}
+        if protocol == "adaptive":
+            more["protocol_options"] = {"cap": 0}
+        peers = B | {"c": ("127.0.0.1", 3)}
+        a = await node(loop, "a", 1, disk, peers=peers, **more).start()
+        await a.send("b", b"x")
+        _, receipt, _ = [await a.send("c", b"%d" % k) for k in range(3)]
+        assert receipt.cancel()
+        await receipt.stored()
+        if snapshot:
+            assert a._transport.journal is not None
+            a._transport.journal.snapshot_due = True
+            await (await a.send("b", b"z")).stored()
+        kill(a)
+        async with (
+            node(loop, "a", 1, disk, **more) as again,
+            node(loop, "b", 2, **more),
+            node(loop, "c", 3, **more) as c,
+        ):
+            await (await again.send("c", b"next")).delivered()
+            assert [(await c.receive()).payload for _ in range(3)] == [b"0", b"2", b"next"]
+            assert c.stats()["delivered"] == 3
+
+    run(main)
+
+
+@pytest.mark.parametrize("protocol", ["csps", "adaptive"])
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_the_receiver_crashes(protocol: str, snapshot: bool) -> None:
     """What was cancelled is not among the messages that come again."""
 
     async def main(loop: VirtualLoop) -> None:
         disk = Disk()
-        async with node(loop, "a", 1, peers=B) as a:
+        async with node(loop, "a", 1, peers=B, protocol=protocol) as a:
             receipts = [await a.send("b", b"%d" % k) for k in range(4)]
             assert receipts[1].cancel()
-            b = await node(loop, "b", 2, disk).start()
+            b = await node(loop, "b", 2, disk, protocol=protocol).start()
             await receipts[3].delivered()
             if snapshot:
                 assert b._transport.journal is not None
                 b._transport.journal.snapshot_due = True
                 await (await a.send("b", b"more")).delivered()
             kill(b)
-            async with node(loop, "b", 2, disk) as b:
+            async with node(loop, "b", 2, disk, protocol=protocol) as b:
                 await (await a.send("b", b"last")).delivered()
                 expected = [b"0", b"2", b"3", *([b"more"] if snapshot else []), b"last"]
                 for payload in expected:

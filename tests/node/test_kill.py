@@ -47,13 +47,14 @@ class Seen:
 
 
 @pytest.mark.slow
-def test_killed_again_and_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["csps", "adaptive"])
+def test_killed_again_and_again(tmp_path: Path, protocol: str) -> None:
     async def main() -> None:
         seen = Seen()
         port = free_port()
-        async with Node("judge") as judge:
+        async with Node("judge", protocol=protocol) as judge:
             program = [sys.executable, "-m", "tests.node.durable_worker"]
-            program += [str(port), str(tmp_path / "worker.db"), str(judge.address[1])]
+            program += [str(port), str(tmp_path / "worker.db"), str(judge.address[1]), protocol]
             await judge.add_peer("worker", ("127.0.0.1", port))
             tasks = [asyncio.create_task(each) for each in (seen.receive(judge), seen.watch(judge))]
             for _ in range(3):

@@ -24,7 +24,17 @@ from causewire.testing.disk import Disk, DiskStore
 from causewire.testing.virtual import VirtualLoop, run
 
 
+_protocol: dict[str, str] = {}
+
+
+@pytest.fixture(autouse=True, params=["csps", "adaptive"])
+def each_protocol(request: pytest.FixtureRequest) -> None:
+    """Have `node` use one protocol, then the other."""
+    _protocol["protocol"] = request.param
+
+
 def node(loop: VirtualLoop, name: str, port: int, disk: Disk | None = None, **more: Any) -> Node:
+    more = _protocol | more
     store = None if disk is None else DiskStore(disk)
     sock: Any = loop.network.socket(port)
     return Node(name, sock=sock, store=store, give_up_after=more.pop("give_up_after", None), **more)

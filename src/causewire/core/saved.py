@@ -79,10 +79,9 @@ class Standing(NamedTuple):
     """Its messages up to this one are permitted."""
     flagged: int
     """Its last message that was delivered here and lacks its permit; 0 if there is none."""
-    unacked: int
-    """How many messages to it are not acknowledged, whether or not they have left."""
-    unacked_bytes: int
-    """The length of their payloads."""
+    unacked: list[tuple[int, Any]]
+    """The messages to it that are not acknowledged, whether or not they have left: the number
+    and the payload of each."""
 
 
 def can_save(kind: type[Endpoint]) -> bool:
@@ -345,13 +344,13 @@ def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
     """Return the watermarks between an endpoint and another process, all 0 for a stranger."""
     peer = endpoint._peers.get(name)
     if peer is None:
-        return Standing(0, 0, 0, 0, 0, 0, 0, 0)
+        return Standing(0, 0, 0, 0, 0, 0, [])
     arrived = newest_from(endpoint, name) if isinstance(endpoint, Adaptive) else 0
     granted = permit = flagged = 0
     if isinstance(peer, HybridPeer) and isinstance(endpoint, HybridEndpoint):
         granted, permit = peer.granted, peer.permit
         flagged = endpoint._waits().get(name, 0)
-    unacked = peer.payloads[peer.head :]
+    unacked = zip(peer.mids[peer.head :], peer.payloads[peer.head :], strict=True)
     return Standing(
         peer.acked,
         peer.delivered,
@@ -359,8 +358,7 @@ def standing(endpoint: FifoEndpoint[Any], name: str) -> Standing:
         granted,
         permit,
         flagged,
-        len(unacked),
-        sum(map(len, unacked)),
+        list(unacked),
     )
 
 

@@ -426,8 +426,10 @@ class Memory:
         session.permitted, session.flagged = now.permit, now.flagged
         session.confirmed = now.acked
         last = runs[-1].mids[-1] if runs else now.acked
-        session.outbound.restore(runs, now.acked, last)
-        ledger.charge_many(session, now.unacked, now.unacked_bytes)
+        gone = [mid for mid, payload in now.unacked if payload.__class__ is Withdrawn]
+        session.outbound.restore(runs, now.acked, last, gone)
+        size = sum([len(payload) for _, payload in now.unacked])
+        ledger.charge_many(session, len(now.unacked), size)
         session.control_due = True
 
 

@@ -135,15 +135,19 @@ class Outbound:
         """Queue the items of a lost datagram to be sent again."""
         self._resend.extend(items)
 
-    def restore(self, runs: list[MessageRun], acked: int, last: int) -> None:
-        """Continue with messages that were released before a crash, and are not acknowledged."""
+    def restore(
+        self, runs: list[MessageRun], acked: int, last: int, withdrawn: list[int]
+    ) -> None:
+        """Continue with messages that were released before a crash, and are not acknowledged.
+
+        Args:
+            runs: The messages.
+            acked: The last message acknowledged.
+            last: The last message released.
+            withdrawn: Which were withdrawn; some of them may not have been released.
+        """
         self._flying.extend(runs)
-        self.withdrawn = [
-            mid
-            for run in runs
-            for mid, payload in zip(run.mids, run.payloads, strict=True)
-            if payload.__class__ is Withdrawn
-        ]
+        self.withdrawn = withdrawn
         self._flying_messages = sum([len(run.mids) for run in runs])
         self._flying_bytes = sum([run.size for run in runs])
         self.released = self._flying_messages
