@@ -30,7 +30,7 @@ PUBLIC: dict[str, str] = {
         Packet ProtocolError RemoteProtocolError WORD_BITS Wait
     """,
     "causewire.protocols": """
-        Protocol create describe names register
+        DEFAULT Protocol create describe names register
     """,
     "causewire.explore": """
         Api Dataset EndpointStates ExploreServer InputRemarks explore

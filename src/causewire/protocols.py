@@ -25,7 +25,10 @@ from .core.endpoint import Endpoint
 from .core.errors import LocalProtocolError
 from .core.registry import TABLE, Protocol
 
-__all__ = ["Protocol", "create", "describe", "names", "register"]
+__all__ = ["DEFAULT", "Protocol", "create", "describe", "names", "register"]
+
+DEFAULT = "adaptive"
+"""The protocol of whoever chooses none. The page "Adaptive" says why it is this one."""
 
 GROUP = "causewire.protocols"
 """The entry-point group in which packages declare protocols."""

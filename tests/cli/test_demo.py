@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from causewire.check import check
-from causewire.cli import demo
 from causewire.demo import stage
 from causewire.demo.chat import CONVERSATIONS, FRIENDS, Line
 from causewire.demo.judge import isolation, judge_here
+from causewire.protocols import DEFAULT
 from causewire.trace import Event, open_trace, write_trace
 
 from .command_line import CommandLine
@@ -38,7 +38,7 @@ def test_fifo_breaks_and_the_default_holds(causewire: CommandLine, tmp_path: Pat
     assert max(map(len, said.replace(str(out), "OUT").splitlines())) <= 80
 
     fifo, causal, frozen = (
-        check(open_trace(out / name)) for name in ("fifo", demo.PROTOCOL, f"{demo.PROTOCOL}-frozen")
+        check(open_trace(out / name)) for name in ("fifo", DEFAULT, f"{DEFAULT}-frozen")
     )
     assert not fifo.ordered
     assert fifo.messages == causal.messages == 8 * len(CONVERSATIONS[0]) * len(FRIENDS)

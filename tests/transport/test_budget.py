@@ -17,7 +17,7 @@ SIZES = [LEAST_DATAGRAM, 400, 1232]
 
 def met(limit: int, key: bytes | None) -> Pair:
     """Two transports, of which bob accepts datagrams up to a limit."""
-    pair = Pair(key=key)
+    pair = Pair(key=key, protocol="csps")
     pair.bob = pair.start("bob", 2002, config=TransportConfig(datagram=limit, local_datagram=limit))
     return pair.meet()
 

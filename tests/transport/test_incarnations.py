@@ -163,7 +163,7 @@ def test_goodbye() -> None:
 
 
 def test_protocols_must_agree() -> None:
-    pair = Pair()
+    pair = Pair(protocol="csps")
     pair.bob = pair.start("bob", 2002, protocol="sps")
     pair.ann.add_peer("bob", B, pair.now)
     pair.ann.timer_fired(pair.now)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from causewire import protocols
 from causewire.core.run import MessageRun
 from causewire.transport import (
@@ -11,20 +13,22 @@ from causewire.transport import (
     TransportConfig,
 )
 from causewire.transport.frames import put_run
+from causewire.transport.listing import Listing
 
 from .hostile import Target
 from .pair import A, B, Pair, payloads
 from .three import transport
 
 
-def test_members_that_come_and_leave_are_forgotten() -> None:
-    """Four thousand of them, one after the other: memory does not grow."""
+@pytest.mark.parametrize("protocol", ["csps", "adaptive"])
+def test_members_that_come_and_leave_are_forgotten(protocol: str) -> None:
+    """Four hundred of them, one after the other: memory does not grow."""
     config = TransportConfig(peers=50, linger=5.0)
-    hub = transport("hub", incarnation=1 << 20, config=config)
+    hub = transport("hub", incarnation=1 << 20, config=config, protocol=protocol)
     now = 100.0
     for k in range(400):
         name = f"member {k}"
-        member = transport(name, incarnation=(k + 2) << 20, config=config)
+        member = transport(name, incarnation=(k + 2) << 20, config=config, protocol=protocol)
         member.add_peer("hub", A, now)
         member.timer_fired(now)
         member.send("hub", b"hello")
@@ -53,6 +57,12 @@ def test_members_that_come_and_leave_are_forgotten() -> None:
     assert len(hub._peers.by_alias) <= 50
     assert len(hub._peers.departed) <= 50
     assert len(hub._carrier.endpoint._peers) <= 50  # type: ignore[attr-defined]
+    assert len(hub._carrier.endpoint._forgotten) <= 50  # type: ignore[attr-defined]
+    if isinstance(hub._carrier, Listing):
+        identities = hub._carrier._identities
+        assert len(identities.floors) <= 50
+        assert len(identities._strings) == len(identities._processes) <= 50
+        assert len(identities.retired) <= 256
 
 
 def test_idle_processes_send_few_datagrams() -> None:

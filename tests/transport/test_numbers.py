@@ -28,10 +28,13 @@ def test_a_clock_that_is_set_back_does_not_matter(days: float) -> None:
     assert payloads(pair.bob) == [b"x", b"x"]
 
 
+@pytest.mark.parametrize("protocol", ["csps", "adaptive"])
 @pytest.mark.parametrize("linger", [1.0, 1e6])
-def test_obituaries_of_strangers_do_not_crowd_out_those_of_peers(linger: float) -> None:
+def test_obituaries_of_strangers_do_not_crowd_out_those_of_peers(
+    linger: float, protocol: str
+) -> None:
     """ann hears of many that have left bob, and then that carol is given up."""
-    group = Three(config=TransportConfig(peers=20, linger=linger))
+    group = Three(config=TransportConfig(peers=20, linger=linger), protocol=protocol)
     ann, bob = group["ann"], group["bob"]
     for k in range(30):
         bob._peers.obituary(f"guest {k}", (1 << 20) + 1 | LEFT, "bob", group.now)

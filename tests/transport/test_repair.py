@@ -52,7 +52,7 @@ def test_reordering_teaches_patience() -> None:
 
 def test_a_lost_permit_is_told_again() -> None:
     """Nothing else is under way, so only the datagram's ack can tell."""
-    pair = Pair(protocol_options={"replies_early": False}).meet()
+    pair = Pair(protocol="csps", protocol_options={"replies_early": False}).meet()
     pair.send(b"one")
     pair.send(b"two")  # flagged: its permit follows
     pair.give(pair.bob, *pair.out(pair.ann))

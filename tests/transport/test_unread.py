@@ -51,6 +51,7 @@ def test_a_process_whose_application_does_not_read_stands_down(protocol: str) ->
 def test_nobody_waits_for_messages_that_it_has_no_room_for() -> None:
     """Under csps its full queue would hold back everybody who depends on it."""
     three = Three(
+        protocol="csps",
         protocol_options={"replies_early": False},
         config=TransportConfig(queue_messages=1),
         read_within=4.0,

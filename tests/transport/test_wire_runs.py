@@ -114,10 +114,11 @@ def test_restarts_are_survived_and_noticed() -> None:
     assert noticed > 20
 
 
-def last_words() -> Wire:
+def last_words(protocol: str = "csps") -> Wire:
     """p0 sends to p2, on a slow way, then to p1, and dies; p1 passes it on to p2."""
     slowly = Slow(at=100_000_000, links=(("p0", "p2"),), oneway=True, factor=1000)
-    wire = Wire(0, workload=WireWorkload(processes=3), timeline=[slowly])
+    workload = WireWorkload(processes=3)
+    wire = Wire(0, protocol=protocol, workload=workload, timeline=[slowly])
     p0, p1, p2 = wire.hosts.values()
     wire.run(0.1)
     wire.send(p0, ["p2"])
@@ -128,7 +129,7 @@ def last_words() -> Wire:
     wire.send(p1, ["p2"])
     wire.turn(p1)
     wire.run(0.3)
-    assert not p2.delivered  # p1 waits for the permit of p0
+    assert not p2.delivered  # p1 waits for the permit of p0, or p2 for the message of p0
     wire.restart(p0)
     wire.run(0.6)
     assert p2.delivered  # which will never come
@@ -136,8 +137,9 @@ def last_words() -> Wire:
     return wire
 
 
-def test_who_depends_on_the_dead_is_told_not_to_hear_their_last_words() -> None:
-    wire = last_words()
+@pytest.mark.parametrize("protocol", ["csps", "sps", "adaptive"])
+def test_who_depends_on_the_dead_is_told_not_to_hear_their_last_words(protocol: str) -> None:
+    wire = last_words(protocol)
     assert wire.verdict.fine, wire.verdict.complaints
     assert wire.hosts["p2"].transport.stats.dropped["unknown_session"] == 1
 

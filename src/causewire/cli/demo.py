@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.endpoint import LocalProtocolError
-from ..protocols import describe
+from ..protocols import DEFAULT, describe
 from ..report.page import whole
 from ..report.plan import ReportError
 from .errors import CommandError
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..demo.stage import DemoNetwork, Freeze, Performance
 
 __all__ = ["configure", "run"]
-
-PROTOCOL = "adaptive"
 
 PAUSE = 0.12
 """Seconds between two conversations that a friend opens, on average."""
@@ -48,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("--out", default="causewire-demo", metavar="DIR", help="default: %(default)s")
-    add("--protocol", default=PROTOCOL, metavar="P", help="the causal one; default: %(default)s")
+    add("--protocol", default=DEFAULT, metavar="P", help="the causal one; default: %(default)s")
     add("--conversations", type=int, default=20, metavar="N", help="that each of the five opens")
     add("--loss", type=float, default=0.05, metavar="p", help="of datagrams; default: %(default)s")
     add("--seed", type=int, default=1, metavar="S", help="of what is said, and of the network")
@@ -125,9 +123,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _why(args: argparse.Namespace) -> str:
     """Return why the chat is under this protocol, if it was not asked for."""
-    if args.protocol != PROTOCOL:
+    if args.protocol != DEFAULT:
         return ""
-    return " that goes on while one process stands still (the default of nodes, csps, waits for it)"
+    return " that goes on while one process stands still"
 
 
 def _command() -> str:

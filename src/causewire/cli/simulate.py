@@ -10,6 +10,7 @@ import argparse
 import tomllib
 from typing import Any
 
+from ..protocols import DEFAULT
 from ..sim import Config, Constant, SimulationError, Summary, Times, Uniform, simulate
 from ..sim.workloads import KINDS
 from ..trace import TraceError, TraceWriter, open_writer
@@ -37,7 +38,11 @@ Durations have a unit: 250us, 5ms, 1.5s. Without --latency and --jitter a packet
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
-    add("--protocol", metavar="P", help=f"one that causewire protocols lists, {OWN}; default: csps")
+    add(
+        "--protocol",
+        metavar="P",
+        help=f"one that causewire protocols lists, {OWN}; default: {DEFAULT}",
+    )
     add("--processes", type=int, metavar="N", help="default: 10")
     add(
         "--messages", type=int, metavar="M", help="messages in all, replies included; default: 1000"
@@ -103,7 +108,7 @@ def _simulate(config: Config, args: argparse.Namespace, writer: TraceWriter | No
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of the file, overridden by the arguments."""
     settings = _read(args.config) if args.config is not None else {}
-    settings.setdefault("protocol", "csps")
+    settings.setdefault("protocol", DEFAULT)
     for name in ("protocol", "messages", "seed"):
         value = getattr(args, name)
         if value is not None:

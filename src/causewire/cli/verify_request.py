@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.endpoint import LocalProtocolError
-from ..protocols import Protocol
+from ..protocols import DEFAULT, Protocol
 from ..verify import (
     MUTANTS,
     PROGRAMS,
@@ -54,9 +54,9 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--protocol",
-        required=True,
+        default=DEFAULT,
         metavar="P",
-        help=f"a protocol (see causewire protocols), a mutant, {OWN}",
+        help=f"a protocol (see causewire protocols), a mutant, {OWN}; default: {DEFAULT}",
     )
     add("--processes", type=int, metavar="N", help="default: 3")
     add(

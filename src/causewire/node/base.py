@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..core.endpoint import Delivery
-from ..protocols import Protocol
+from ..protocols import DEFAULT, Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
 from .addresses import Place, check_socket, mismatch, split
 from .gate import Gate, StorePlace
@@ -117,7 +117,7 @@ class BaseNode(Generic[R]):
         *,
         listen: Place = "127.0.0.1:0",
         peers: Mapping[str, Place] | None = None,
-        protocol: str | Protocol = "csps",
+        protocol: str | Protocol = DEFAULT,
         protocol_options: Mapping[str, Any] | None = None,
         key: bytes | Sequence[bytes] | None = None,
         identity: bytes | None = None,

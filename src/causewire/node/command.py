@@ -20,7 +20,7 @@ from typing import TextIO
 
 from ..core.endpoint import LocalProtocolError
 from ..durations import parse_duration
-from ..protocols import names
+from ..protocols import DEFAULT, names
 from ..transport import PeerGone, Superseded
 from . import run as run_loop
 from .node import Node
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="default: %(default)s")
     add("--peer", action="append", default=[], metavar="NAME=HOST:PORT",
         help="where another process is; may be repeated")  # fmt: skip
-    add("--protocol", default="csps", choices=names(), metavar="P", help="default: %(default)s")
+    add("--protocol", default=DEFAULT, choices=names(), metavar="P", help="default: %(default)s")
     add("--key-file", metavar="PATH", help="the cluster's key: datagrams are encrypted")
     add("--insecure", action="store_true", help="without a key, listen beyond this machine")
     add("--trace", metavar="PATH", help="write what happens: .jsonl, .parquet or a directory")

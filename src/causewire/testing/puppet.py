@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..node import Node, run
+from ..protocols import DEFAULT
 
 __all__ = ["Puppet"]
 
@@ -27,7 +28,7 @@ class Puppet:
         self.node = Node(
             settings["name"],
             peers={name: tuple(place) for name, place in settings["peers"].items()},
-            protocol=settings.get("protocol", "csps"),
+            protocol=settings.get("protocol", DEFAULT),
             key=settings["key"].encode() if settings.get("key") else None,
             trace=settings.get("trace"),
             run=settings.get("run", "test"),

@@ -117,6 +117,10 @@ class Carrier(ABC):
     def bury(self, name: str, floor: int) -> None:  # noqa: B027 - most name no third process
         """Forget all incarnations of a process below `floor`."""
 
+    def unbury(self, name: str) -> bool:
+        """Drop what `bury` keeps of a process; return whether nothing refers to it."""
+        return True
+
     @property
     def changing(self) -> bool:
         """Whether nothing is sent until all members agree on a change of their group."""

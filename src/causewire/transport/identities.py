@@ -3,7 +3,9 @@
 The packets of `adaptive` name third processes. On the wire a process is a name and an
 incarnation. An endpoint has one string for each such process. It is the plain name for the first
 incarnation that this process hears of, which is nearly always the only one, and a longer string
-for later ones. A string never comes to mean another process.
+for later ones. A string never comes to mean another process, as long as anything refers to it: a
+plain name that was dropped is not given to a later incarnation before all tables for writing
+have begun anew (`retired`).
 
 A process of which the incarnation is not known has incarnation 0 on the wire, and two strings
 here: one for messages of this process to it (`alias`), one for messages of others.
@@ -29,6 +31,8 @@ class Identities:
         self._processes: dict[str, Process] = {}
         self.floors: dict[str, int] = {}
         """Incarnations of a process below this one are gone."""
+        self.retired: set[str] = set()
+        """Plain names that were dropped, and that tables for writing may still have."""
 
     def of(self, me: Identity) -> None:
         """Note who this process is, as its driver says; the name is the same."""
@@ -78,7 +82,8 @@ class Identities:
         string = strings.get(incarnation)
         if string is None:
             string = f"{name}\0" if not incarnation else f"{name}\0{incarnation:x}"
-            if incarnation and name not in self._processes and name != self._me.name:
+            taken = name in self._processes or name in self.retired or name == self._me.name
+            if incarnation and not taken:
                 string = name
             strings[incarnation] = string
             self._processes[string] = process
@@ -90,8 +95,12 @@ class Identities:
         return [string for incarnation, string in strings.items() if 0 < incarnation < floor]
 
     def drop(self, string: str) -> None:
-        """Drop a string that nothing mentions; a plain name stays taken."""
-        process = self._processes.get(string)
-        if process is not None and string != process[0]:
-            del self._processes[string]
-            del self._strings[process[0]][process[1]]
+        """Drop a string that nothing mentions."""
+        process = self._processes.pop(string, None)
+        if process is not None:
+            name, incarnation = process
+            if string == name:
+                self.retired.add(name)
+            del self._strings[name][incarnation]
+            if not self._strings[name]:
+                del self._strings[name]

@@ -90,6 +90,7 @@ class Inbound:
     __slots__ = (
         "_early",
         "_early_pids",
+        "_heads",
         "_longest",
         "_piece_mids",
         "_pieces",
@@ -99,8 +100,10 @@ class Inbound:
         "tail",
     )
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, longest: int, heads: int = 0) -> None:
         self._longest = longest
+        self._heads = heads
+        """How much longer a flagged message may be: the list in front of its payload."""
         self.tail = 0
         """The last message of the chain that has arrived without a gap before it."""
         self._early: dict[int, MessageRun] = {}
@@ -192,18 +195,19 @@ class Inbound:
             MalformedError: The part contradicts what arrived before.
         """
         mid = piece.mid
+        longest = self._longest + self._heads if piece.per else self._longest
         known = self._early.get(piece.pid)
         if mid <= self.tail or (known is not None and known.mids[0] == mid):
             return None
         assembly = self._pieces.get(mid)
         if assembly is None:
-            if len(piece.data) > self._longest:
+            if len(piece.data) > longest:
                 raise MalformedError("a message that is longer than allowed")
             assembly = self._pieces[mid] = _Assembly(piece)
             heappush(self._piece_mids, mid)
             self.messages += 1
             self.bytes += OVERHEAD
-        elif not assembly.add(piece, self._longest):
+        elif not assembly.add(piece, longest):
             return None
         self.bytes += len(piece.data) + OVERHEAD
         if assembly.parts < piece.parts:

@@ -176,8 +176,26 @@ class Listing(Native):
             self.endpoint.forget(string)
         if len(self.endpoint.forgotten) > self._sweep_at:
             for string in self.endpoint.drop_unmentioned():
-                identities.drop(string)
+                if string != identities.process(string)[0]:  # `unbury` drops plain names
+                    identities.drop(string)
             self._sweep_at = len(self.endpoint.forgotten) + _MANY
+
+    def unbury(self, name: str) -> bool:
+        identities = self._identities
+        strings = identities.below(name, identities.floors.get(name, 0))
+        if not self.endpoint.mentioned().isdisjoint(strings):
+            return False
+        for string in strings:
+            self.endpoint.readmit(string)
+            identities.drop(string)
+        identities.floors.pop(name, None)
+        self._epoch += 1  # tables for reading may have the strings in groups
+        if len(identities.retired) > _MANY:
+            for channel in self._channels.values():
+                channel.messages_out.begin_anew()
+                channel.packets_out.begin_anew()
+            identities.retired.clear()
+        return True
 
     def discard(self, name: str) -> bool:
         return True

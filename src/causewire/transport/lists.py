@@ -28,6 +28,9 @@ MOST = 4096
 LONGEST = 1 << 20
 """The most bytes of a list that a message may have in addition to its payload."""
 
+_AGAIN: tuple[Any, ...] = ()
+"""In the place of a pair of which has to be asked again what it is called."""
+
 _SMALL = 64
 """Numbers below this are one byte (`varint`), which the loops over entries read and write
 themselves: two calls for each entry are most of what a list costs."""
@@ -40,10 +43,11 @@ class ListWriter:
         process: Returns the process that a name of the protocol stands for.
     """
 
-    __slots__ = ("_last", "_pairs", "_process", "_slots")
+    __slots__ = ("_fresh", "_last", "_pairs", "_process", "_slots")
 
     def __init__(self, process: Callable[[str], Process]) -> None:
         self._process = process
+        self._fresh = False
         self._slots: dict[Dest, int] = {}
         self._pairs: dict[tuple[str, Dest], int] = {}
         self._last: list[int] = []
@@ -62,9 +66,9 @@ class ListWriter:
 
     def write(self, group: tuple[str, ...], entries: tuple[Entry, ...]) -> bytes:
         """Return a list as bytes: the group of a message, and its entries."""
-        fresh = len(self._pairs) > MOST or len(self._slots) > MOST
+        fresh = self._fresh or len(self._pairs) > MOST or len(self._slots) > MOST
         if fresh:
-            self._slots, self._pairs, self._last = {}, {}, []
+            self._slots, self._pairs, self._last, self._fresh = {}, {}, [], False
         out = bytearray(put(len(entries) << 2 | bool(group) << 1 | fresh))
         if group:
             self._refer(out, group)
@@ -88,6 +92,10 @@ class ListWriter:
             else:
                 out += put(step if step >= 0 else 1 - step)
         return bytes(out)
+
+    def begin_anew(self) -> None:
+        """Use new tables from the next list on."""
+        self._fresh = True
 
     def _refer(self, out: bytearray, what: Dest) -> None:
         """Write the slot of a process or group, and what it is if that is new."""
@@ -118,14 +126,16 @@ class ListReader:
     """Reads the lists of one stream.
 
     Args:
-        resolve: What to call a pair. It is asked once for each pair, until `resolve_again`.
+        resolve: What to call a pair. It is asked when a pair is first mentioned, and again when
+            it is mentioned after `resolve_again`.
     """
 
     __slots__ = ("_last", "_pairs", "_resolve_pair", "_resolved", "_slots")
 
     def __init__(self, resolve: Resolve = lambda origin, dest: (origin, dest)) -> None:
         self._resolve_pair = resolve
-        self._resolved: list[tuple[Any, Any] | None] = []
+        self._resolved: list[tuple[Any, ...] | None] = []
+        """What pairs are called here."""
         self._slots: list[Process | tuple[Process, ...]] = []
         self._pairs: list[tuple[Process, Process | tuple[Process, ...]]] = []
         self._last: list[int] = []
@@ -147,10 +157,7 @@ class ListReader:
             if isinstance(what[0], str):
                 raise MalformedError("a process instead of a group")
             group = what
-        pairs, last = self._pairs, self._last
-        while len(self._resolved) < len(pairs):
-            self._resolved.append(self._resolve_pair(*pairs[len(self._resolved)]))
-        resolved = self._resolved
+        pairs, last, resolved = self._pairs, self._last, self._resolved
         count = head >> 2
         if 2 * count > len(data) - at:
             raise MalformedError("cut short")
@@ -173,6 +180,8 @@ class ListReader:
                     raise MalformedError("messages are numbered from 1")
                 last[k - 1] = mid
                 pair = resolved[k - 1]
+                if pair is _AGAIN:
+                    pair = resolved[k - 1] = self._resolve_pair(*pairs[k - 1])
                 if pair is not None:
                     entries.append((pair[0], pair[1], mid))
         except IndexError:
@@ -205,7 +214,7 @@ class ListReader:
 
     def resolve_again(self) -> None:
         """Ask again what pairs are called here."""
-        self._resolved = []
+        self._resolved = [_AGAIN] * len(self._pairs)
 
     def _resolve(
         self, data: bytes, at: int, member: bool = False

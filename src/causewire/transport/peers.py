@@ -193,7 +193,9 @@ class Peers:
             session = Session(
                 name, alias, peer.address, self._carrier.sender_to(alias), self._config
             )
-            if self._carrier.lists or self._carrier.linked:  # these add to payloads
+            if self._carrier.lists:
+                session.inbound = Inbound(self._config.message, LONGEST)
+            elif self._carrier.linked:  # which adds to every payload
                 session.inbound = Inbound(self._config.message + LONGEST)
             peer.session = self.live[name] = self.by_alias[alias] = session
             session.trouble = peer.trouble
@@ -425,11 +427,11 @@ class Peers:
         """Return whether there is room for the obituary of a process without a session."""
         for other in tuple(islice(self._strangers, 2)):  # more are dropped than are added
             if now > self._strangers[other] + self._config.linger:
-                del self._strangers[other]
                 if other not in self.known and other in self.departures:
-                    self.departures.discard(other)
-                    del self.floors[other]
-        if left and name not in self.known and not self._carrier.lists:
+                    if not self._unbury(other):
+                        continue
+                del self._strangers[other]
+        if left and name not in self.known:
             self._strangers[name] = now
         return name in self.floors or len(self.floors) < self._config.peers
 
@@ -486,11 +488,23 @@ class Peers:
     def reap(self, peer: Peer) -> None:
         """Drop the record of a peer that is gone, as far as nothing refers to it."""
         peer.aliases = [alias for alias in peer.aliases if not self._discard(alias)]
-        if peer.session is None and not peer.wanted and not peer.aliases:
+        if peer.session is not None or peer.wanted or peer.aliases:
+            return
+        if not peer.left or self._unbury(peer.name):
             del self.known[peer.name]
-            if peer.left and not self._carrier.lists:
-                self.floors.pop(peer.name, None)
-                self.departures.discard(peer.name)
+
+    def _unbury(self, name: str) -> bool:
+        """Drop the obituary of a process that left, unless it may still be needed.
+
+        It is needed as long as some peer has not confirmed it, since that peer may name the
+        process in its lists, or while something here refers to the process.
+        """
+        untold = any(name in session.obituaries for session in self.live.values())
+        if untold or not self._carrier.unbury(name):
+            return False
+        self.floors.pop(name, None)
+        self.departures.discard(name)
+        return True
 
     def _discard(self, alias: str) -> bool:
         if not self._carrier.discard(alias):

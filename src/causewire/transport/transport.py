@@ -39,7 +39,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic
 
 from ..core.endpoint import Delivery, RemoteProtocolError
-from ..protocols import Protocol, describe
+from ..protocols import DEFAULT, Protocol, describe
 from .acceptance import Acceptance
 from .accepted import A, Accepted
 from .arrivals import Arrivals
@@ -108,7 +108,7 @@ class Transport(Generic[A]):
         *,
         incarnation: int,
         entropy: Callable[[int], bytes],
-        protocol: str | Protocol = "csps",
+        protocol: str | Protocol = DEFAULT,
         protocol_options: Mapping[str, Any] | None = None,
         key: bytes | Sequence[bytes] | None = None,
         identity: bytes | None = None,

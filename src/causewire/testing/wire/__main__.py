@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from ...protocols import DEFAULT
 from . import __doc__ as description
 from .judge import Verdict
 from .runs import play
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--protocol", default="csps")
+    parser.add_argument("--protocol", default=DEFAULT, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--runs", type=int, default=1, help="how many seeds")
     parser.add_argument("--encrypt", action="store_true")

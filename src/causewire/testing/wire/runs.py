@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from ...protocols import Protocol, describe
+from ...protocols import DEFAULT, Protocol, describe
 from ...transport import TransportConfig
 from .judge import Verdict
 from .settings import Faults, WireWorkload
@@ -111,7 +111,7 @@ def stranded(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults,
 
 def play(
     seed: int,
-    protocol: str | Protocol = "csps",
+    protocol: str | Protocol = DEFAULT,
     key: bytes | None = None,
     failures: bool = False,
     strand: bool = False,
@@ -120,6 +120,8 @@ def play(
     faults, workload, config = seeded(seed)
     if failures:
         faults, workload = failing(seed, faults, workload)
+        # Who has left is forgotten within the run, or not.
+        config = replace(config, linger=Random(f"linger {seed}").choice((0.5, 2.0, 60.0)))
     if strand:
         faults, workload = stranded(seed, faults, workload)
     able = describe(protocol)

@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from ...protocols import Protocol
+from ...protocols import DEFAULT, Protocol
 from ...sim import Fault
 from ...sim.faults import Timeline
 from ...sim.links import Links
@@ -51,7 +51,7 @@ class Wire:
         self,
         seed: int,
         *,
-        protocol: str | Protocol = "csps",
+        protocol: str | Protocol = DEFAULT,
         key: bytes | None = None,
         faults: Faults | None = None,
         workload: WireWorkload | None = None,
