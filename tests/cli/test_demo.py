@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from causewire.check import check
+from causewire.cli import demo
 from causewire.demo import stage
 from causewire.demo.chat import CONVERSATIONS, FRIENDS, Line
 from causewire.demo.judge import isolation, judge_here

@@ -11,7 +11,6 @@ from causewire.transport import PeerForgotten, TransportConfig
 from .pair import A, B, events, payloads
 from .three import C, Three, transport
 
-
 ALL = pytest.mark.parametrize("protocol", ["csps", "sps", "adaptive"])
 
 

@@ -427,10 +427,9 @@ class Peers:
         """Return whether there is room for the obituary of a process without a session."""
         for other in tuple(islice(self._strangers, 2)):  # more are dropped than are added
             if now > self._strangers[other] + self._config.linger:
-                if other not in self.known and other in self.departures:
-                    if not self._unbury(other):
-                        continue
-                del self._strangers[other]
+                left = other in self.departures and other not in self.known
+                if not left or self._unbury(other):
+                    del self._strangers[other]
         if left and name not in self.known:
             self._strangers[name] = now
         return name in self.floors or len(self.floors) < self._config.peers
