@@ -37,11 +37,11 @@ def node(loop: VirtualLoop, name: str, incarnation: int = 0, **settings: Any) ->
     return Node(name, sock=sock, incarnation=1000 * PORTS[name] + incarnation, **settings)
 
 
-def dave(loop: VirtualLoop) -> Node:
+def dave(loop: VirtualLoop, **settings: Any) -> Node:
     """A node that nobody expects, and that gets to know the others by itself."""
     peers = {name: f"127.0.0.1:{port}" for name, port in PORTS.items()}
     sock: Any = loop.network.socket(4)
-    return Node("dave", sock=sock, incarnation=4000, peers=peers)
+    return Node("dave", sock=sock, incarnation=4000, peers=peers, **settings)
 
 
 def watch(source: Node) -> list[Event]:
@@ -212,10 +212,10 @@ def test_leaving_by_an_exception_does_not_wait() -> None:
 
 def test_blocked_names_the_culprit_also_where_nobody_talks_to_him() -> None:
     async def main(loop: VirtualLoop) -> None:
-        a = await node(loop, "alice").start()
-        b = await node(loop, "bob").start()
-        c = await node(loop, "carol").start()
-        d = await dave(loop).start()
+        a = await node(loop, "alice", protocol="csps").start()
+        b = await node(loop, "bob", protocol="csps").start()
+        c = await node(loop, "carol", protocol="csps").start()
+        d = await dave(loop, protocol="csps").start()
         await asyncio.sleep(1)
         del loop.network.sockets["127.0.0.1", 3]  # carol stands still
         await a.send("carol", b"x")
@@ -381,7 +381,7 @@ def test_a_wrong_argument_is_named() -> None:
 
 def test_options_of_a_protocol_are_named_and_checked() -> None:
     Node("alice", peers={"bob": "127.0.0.1:2"}, protocol="pak", protocol_options={"k": 9})
-    with pytest.raises(LocalProtocolError, match="csps has no option k"):
+    with pytest.raises(LocalProtocolError, match="adaptive has no option k"):
         Node("alice", protocol_options={"k": 9})
 
 

@@ -67,7 +67,9 @@ def test_a_stopped_process_a_cut_network_and_a_restart(
 
     async def story() -> None:
         names = FIVE[:4]
-        async with Cluster(names, tmp_path, {"seed": 1, "delay": (0.0005, 0.003)}) as cluster:
+        async with Cluster(
+            names, tmp_path, {"seed": 1, "delay": (0.0005, 0.003)}, protocol="csps"
+        ) as cluster:
             await cluster.ask("anna", "send ben,cleo,dora")
             before = [state["peak"] for state in await cluster.quiet()]
 
