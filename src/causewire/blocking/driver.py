@@ -20,7 +20,6 @@ from contextlib import suppress
 
 from ..node.base import BaseNode
 from ..node.gate import Gate
-from ..node.logs import log_event
 from ..node.receipt import BaseReceipt
 from ..transport import (
     Address,
@@ -50,7 +49,6 @@ DRAIN_ALL = 4096
 LARGEST_DATAGRAM = 65536
 
 _log = logging.getLogger("causewire.node")
-_resolver_log = logging.getLogger("causewire.resolver")
 
 
 class Receipt(BaseReceipt):
@@ -250,7 +248,7 @@ class Driver(BaseNode[Receipt]):
 
     def _publish(self, event: PeerEvent) -> None:
         """Log an event, and pass it on to those who watch."""
-        log_event(self.name, event)
+        self._event_log.write(event)
         for watcher in self._watchers:
             watcher.put(event)
 

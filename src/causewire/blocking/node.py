@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import queue
 import socket
 import threading
@@ -25,8 +24,6 @@ from ..transport import (
 from .driver import Driver, Receipt, wait_until
 
 __all__ = ["Node"]
-
-_resolver_log = logging.getLogger("causewire.resolver")
 
 
 class Node(Driver):
@@ -473,7 +470,7 @@ class Node(Driver):
         try:
             return lookup_now(place)
         except OSError as error:
-            _resolver_log.warning("%s: the address of %s: %s; tried again", self.name, name, error)
+            self._event_log.no_address(name, error)
             return None
 
     def _resolve(self, name: str) -> None:
@@ -496,4 +493,4 @@ class Node(Driver):
                 try:
                     self._resolve(name)
                 except Exception as error:
-                    _resolver_log.warning("%s: the address of %s: %s", self.name, name, error)
+                    self._event_log.no_address(name, error)

@@ -20,6 +20,7 @@ from ..protocols import DEFAULT, Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
 from .addresses import Place, check_socket, mismatch, split
 from .gate import Gate, StorePlace
+from .logs import EventLog
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
 
@@ -212,6 +213,7 @@ class BaseNode(Generic[R]):
             number, lists = self._transport.message_number, self._transport.list_bytes
             self._recorder = TraceRecorder(trace, run, name, life, number, lists)
             self._transport.observer = self._recorder
+        self._event_log = EventLog(name)
         self._closing = False
         self.drained: bool | None = None
         """After closing: whether every accepted message had been delivered by then."""

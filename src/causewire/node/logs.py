@@ -6,11 +6,17 @@ causewire.security    datagrams that do not verify, and names in use
 causewire.trace       traces that cannot be written
 causewire.resolver    addresses that cannot be found
 causewire.node        the node itself
+
+What is reported again and again while it lasts is logged at once, and then at intervals that
+double: up to ten minutes, so that a log that was begun later tells of it as well. Such a line
+says how many reports it stands for.
 """
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable, Hashable
 
 from ..transport import (
     MessageBlocked,
@@ -32,17 +38,72 @@ from ..transport import (
     VerificationFailed,
 )
 
-__all__ = ["log_event"]
+__all__ = ["EventLog", "Repeats"]
 
 _peers = logging.getLogger("causewire.peers")
 _messages = logging.getLogger("causewire.messages")
 _security = logging.getLogger("causewire.security")
 _trace = logging.getLogger("causewire.trace")
+_resolver = logging.getLogger("causewire.resolver")
 _node = logging.getLogger("causewire.node")
 
+FIRST_INTERVAL = 2.0
+"""Seconds until what repeats is logged for the second time; then twice as long, and so on."""
 
-def log_event(me: str, event: PeerEvent) -> None:
-    """Write a log line for an event of node `me`."""
+LONGEST_INTERVAL = 600.0
+"""The longest of these intervals."""
+
+QUIET = 60.0
+"""Seconds without a report after which it is over; if it returns, it is logged at once."""
+
+
+class Repeats:
+    """Decides which reports of something that lasts are logged."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[float, float, float, int]] = {}
+        """For each: when it was reported and logged last, the interval, and reports since."""
+
+    def log(self, key: Hashable, now: float) -> str | None:
+        """Return what to add to the log line of a report, or None if it is not logged."""
+        seen, logged, interval, unlogged = self._known.get(key, (-QUIET, -QUIET, 0.0, 0))
+        if now - seen >= QUIET:
+            self._known[key] = now, now, FIRST_INTERVAL, 0
+            return ""
+        if now - logged < interval:
+            self._known[key] = now, logged, interval, unlogged + 1
+            return None
+        self._known[key] = now, now, min(2 * interval, LONGEST_INTERVAL), 0
+        return f" ({unlogged + 1} reports in the last {now - logged:.0f} s)"
+
+
+class EventLog:
+    """Writes the log lines of a node."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._repeats = Repeats()
+        self.clock: Callable[[], float] = time.monotonic
+
+    def write(self, event: PeerEvent) -> None:
+        """Write a log line for an event, unless it repeats too soon."""
+        again: str | None = ""
+        if isinstance(event, NameInUse):
+            again = self._repeats.log(NameInUse, self.clock())
+        if again is not None:
+            _log_event(self._name, event, again)
+
+    def no_address(self, name: str, error: Exception) -> None:
+        """Write a log line for a peer whose address cannot be found, unless it repeats too soon."""
+        again = self._repeats.log((name, type(error)), self.clock())
+        if again is not None:
+            _resolver.warning(
+                "%s: the address of %s: %s; tried again%s", self._name, name, error, again
+            )
+
+
+def _log_event(me: str, event: PeerEvent, again: str) -> None:
+    """Write a log line for an event of node `me`; `again` says how often since the last one."""
     match event:
         case PeerUp(name):
             _peers.info("%s: %s is up", me, name)
@@ -64,7 +125,8 @@ def log_event(me: str, event: PeerEvent) -> None:
             _messages.warning("%s: %s", me, reason)
         case NameInUse(name, informant):
             _security.error(
-                "%s: another living process has the name %s, says %s", me, name, informant
+                "%s: another living process has the name %s, says %s%s",
+                *(me, name, informant, again),
             )
         case VerificationFailed((host, port), datagrams):
             _security.warning(

@@ -35,7 +35,6 @@ from ..transport import (
 from .addresses import Place, bind, is_hostname, lookup, split
 from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
-from .logs import log_event
 from .receipt import Closed, Full, MessageExpired, NodeError, Receipt
 from .resolving import Resolving
 from .store_bridge import StoreBridge
@@ -80,6 +79,7 @@ class Node(Storing, Resolving):
         if self._socket is None:
             self._socket = bind(await lookup(self._listen), self._insecure)
         bridge = self._bridge = self._make_bridge(self._socket)
+        self._event_log.clock = bridge.loop.time
         self._try_send = self._transport.try_send
         self._started.add(self)
         known = {} if self._gate is None else self._gate.addresses
@@ -495,6 +495,6 @@ class Node(Storing, Resolving):
 
     def _publish(self, event: PeerEvent) -> None:
         """Log an event, and pass it on to those who watch."""
-        log_event(self.name, event)
+        self._event_log.write(event)
         for watcher in self._watchers:
             watcher.put_nowait(event)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from abc import abstractmethod
 
 from ..transport import Address, UnknownPeer
@@ -13,8 +12,6 @@ from .base import BaseNode
 from .receipt import Receipt
 
 __all__ = ["Resolving"]
-
-_resolver_log = logging.getLogger("causewire.resolver")
 
 
 class Resolving(BaseNode[Receipt]):
@@ -29,7 +26,7 @@ class Resolving(BaseNode[Receipt]):
         try:
             return await lookup(place)
         except OSError as error:
-            _resolver_log.warning("%s: the address of %s: %s; tried again", self.name, name, error)
+            self._event_log.no_address(name, error)
             return None
 
     async def _resolve(self, name: str) -> None:
@@ -51,4 +48,4 @@ class Resolving(BaseNode[Receipt]):
                 try:
                     await self._resolve(name)
                 except Exception as error:
-                    _resolver_log.warning("%s: the address of %s: %s", self.name, name, error)
+                    self._event_log.no_address(name, error)
