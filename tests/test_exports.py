@@ -42,7 +42,7 @@ PUBLIC: dict[str, str] = {
         DurationError UNITS format_duration parse_duration
     """,
     "causewire.node": """
-        Closed Config DeliveryFailed Event Full Message MessageBlocked MessageCancelled
+        Closed Config DeliveryFailed Event Full Held Message MessageBlocked MessageCancelled
         MessageExpired NameInUse Node NodeCutOff NodeError NodeRejoined NodeRenumbered
         NodeSuperseded NodeUnread PeerForgotten PeerGone PeerLeft PeerMoved PeerRefused
         PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed TransportConfig

@@ -75,15 +75,25 @@ async def until(spans: Spans, kind: str, number: int) -> None:
 
 
 @pytest.mark.slow
-def test_spans_are_read_back_and_checked(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "where", "waits"),
+    [
+        ("csps", "sender", "bob"),  # until alice permits it, since carol has the question
+        ("adaptive", "receiver", "carol"),  # until the question is there
+    ],
+)
+def test_spans_are_read_back_and_checked(
+    tmp_path: Path, protocol: str, where: str, waits: str
+) -> None:
     spans = Spans()
+    settings = {"protocol": protocol}
 
     async def main(loop: VirtualLoop) -> None:
         slow = {(1, 3)}
         async with (
-            kit(loop, "alice", codec="json", tracing=spans.provider("alice")) as a,
-            kit(loop, "bob", codec="json", tracing=spans.provider("bob")) as b,
-            kit(loop, "carol", codec="json", tracing=spans.provider("carol")) as c,
+            kit(loop, "alice", node_=settings, codec="json", tracing=spans.provider("alice")) as a,
+            kit(loop, "bob", node_=settings, codec="json", tracing=spans.provider("bob")) as b,
+            kit(loop, "carol", node_=settings, codec="json", tracing=spans.provider("carol")) as c,
         ):
             rooms = [await a.join("room")]
             rooms += [await made.join("room", ["alice"]) for made in (b, c)]
@@ -131,6 +141,17 @@ def test_spans_are_read_back_and_checked(tmp_path: Path) -> None:
     handled = {span.context.span_id for span in spans.finished if span.name == "handle room"}
     assert sends[1].parent.span_id in handled
     assert sends[0].context.trace_id == sends[1].context.trace_id
+
+    # The answer waited, and its span has it: below that of the send, or that of the delivery.
+    (held,) = [span for span in spans.finished if span.name == "held room"]
+    assert held.attributes["causewire.held.at"] == where
+    assert held.resource.attributes["service.name"] == waits
+    assert held.start_time < held.end_time
+    below = [span for span in spans.finished if span.context.span_id == held.parent.span_id]
+    assert [span.name for span in below] == ["send room" if where == "sender" else "deliver room"]
+    assert held.context.trace_id == sends[1].context.trace_id
+    if where == "receiver":
+        assert [link.context.span_id for link in held.links] == [sends[1].context.span_id]
 
     path = tmp_path / "spans.json"
     path.write_text(json.dumps(spans.document()))

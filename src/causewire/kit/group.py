@@ -134,9 +134,9 @@ class Group:
         while len(self._frames) > BACKLOG:
             await self._change()
             self._check()
-        body = put_headers(self._tracing.sent(self.name, headers)) + encoded
-        sent = MessageId(self.me, self._machine.post(body))
-        self.pump()
+        with self._tracing.sending(self.name, headers) as traced:
+            sent = MessageId(self.me, self._machine.post(put_headers(traced) + encoded))
+            self.pump()
         return sent
 
     async def __aiter__(
@@ -381,7 +381,7 @@ class Group:
                 self._queue.append(GroupMessage(self, number, payload, headers, item.members))
                 context = None
                 if item.author != machine.me:
-                    context = self._tracing.delivered(self.name, headers)
+                    context = self._tracing.delivered(self.name, item.author.name, headers)
                 if context is not None:
                     self._contexts[number] = context
             elif isinstance(item, Sponsor):
@@ -439,10 +439,11 @@ class Group:
     def _send_soon(self, to: tuple[str, ...], payload: bytes) -> None:
         if not self._frames:
             try:
-                self._node.send_nowait(to, payload)
+                receipt = self._node.send_nowait(to, payload)
             except (Full, PeerGone, UnknownPeer, Closed, Superseded):
                 pass
             else:
+                self._tracing.accepted(receipt.mid)
                 return
         self._frames.append((to, payload))
         self._frames_there.set()

@@ -119,7 +119,8 @@ class Kit:
         """Whether the application has broken its promise to read."""
         self._codec = codec_of(codec)
         self._tasks = Tasks()
-        spans = tracing_of(tracing)
+        spans = self._spans = tracing_of(tracing)
+        spans.watch(node)
         self._taken = asyncio.Event()
         self._requests = Requests(node, self._codec, self._tasks, spans, handlers, waiting)
         self._groups = Groups(
@@ -359,11 +360,12 @@ class Kit:
 
     async def _read(self) -> None:
         error: Exception = Closed(f"{self.node.name} is not running")
+        receive = self._spans.around(self._received)
         try:
             item: Any
             async for item in self.node:
                 if isinstance(item, Delivery):
-                    self._received(item)
+                    receive(item)
                 elif isinstance(item, PeerForgotten | PeerLeft | PeerRestarted):
                     name = item.name
                     born = name.incarnation if isinstance(name, PeerName) else 0
@@ -438,6 +440,7 @@ class Kit:
             if isinstance(event, NodeRejoined):
                 self._requests.lost("", 0)
                 self._groups.rejoined()
+                self._spans.forget()
 
     def _end(self, error: Exception) -> None:
         if self._over is None:

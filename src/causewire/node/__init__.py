@@ -34,6 +34,7 @@ from ..transport import (
     message_id,
 )
 from .base import Message
+from .held import Held
 from .node import Node, Receipt
 from .receipt import (
     Closed,
@@ -54,6 +55,7 @@ __all__ = [
     "DeliveryFailed",
     "Event",
     "Full",
+    "Held",
     "Message",
     "MessageBlocked",
     "MessageCancelled",

@@ -20,6 +20,7 @@ from ..protocols import DEFAULT, Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
 from .addresses import Place, check_socket, mismatch, split
 from .gate import Gate, StorePlace
+from .held import Held, HeldObserver
 from .logs import EventLog
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
@@ -213,6 +214,7 @@ class BaseNode(Generic[R]):
             number, lists = self._transport.message_number, self._transport.list_bytes
             self._recorder = TraceRecorder(trace, run, name, life, number, lists)
             self._transport.observer = self._recorder
+        self._held: HeldObserver | None = None
         self._event_log = EventLog(name)
         self._closing = False
         self.drained: bool | None = None
@@ -286,6 +288,15 @@ class BaseNode(Generic[R]):
         peer = self._transport.status().peers.get(name)
         return None if peer is None else peer.address
 
+    def on_held(self, tell: Callable[[Held], object]) -> None:
+        """Have a function called with each message that had to wait, when it waits no longer.
+
+        That is when it is delivered here, before `receive` returns it, or when it has left. Call
+        this before the first message; the function must return quickly, and not raise.
+        """
+        self._held = HeldObserver(self.name, tell, self._transport.message_number, self._recorder)
+        self._transport.observer = self._held
+
     def _next_life(self, now: float) -> None:
         """Replace the transport by that of a new incarnation, with the same peers."""
         old = self._transport
@@ -299,7 +310,9 @@ class BaseNode(Generic[R]):
             self._gate.next_life(self._transport)
         if self._recorder is not None:
             self._recorder.begin_life(self._arguments["life"])
-            self._transport.observer = self._recorder
+        if self._held is not None:
+            self._held.begin_life()
+        self._transport.observer = self._held or self._recorder
         for name, peer in old.status().peers.items():
             self._meet(name, peer.address, now)
         old.abort()

@@ -158,6 +158,9 @@ class TraceRecorder:
             origin = labels.get(source, self._process)
             self._row(DELIVER, origin, mid, (origin,), len(payload))
 
+    def turn(self) -> None:
+        """Write nothing: a turn is no event."""
+
     def flush(self) -> None:
         """Write everything to the file."""
         if self.failure is None:

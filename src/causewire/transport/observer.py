@@ -32,3 +32,6 @@ class Observer(Protocol):
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
         """Messages were put into the application's queue."""
+
+    def turn(self) -> None:
+        """The protocol had its turn: what arrived and was not delivered, or not released, waits."""

@@ -70,6 +70,7 @@ class Pump:
             self._patience.end()
         if self.observer is not None:
             arrivals.tell_waits()
+            self.observer.turn()
         for alias, mid in carrier.take_acks().items():
             session = by_alias[alias]
             if mid > session.delivered:
