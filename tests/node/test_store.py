@@ -342,7 +342,7 @@ def test_refusals_at_construction(tmp_path: Path) -> None:
     other.close()
     with pytest.raises(StoreRefused, match="the store of name 'a', not of 'b'"):
         Node("b", store=path)
-    with pytest.raises(StoreRefused, match="the store of protocol 'csps', not of 'sps'"):
+    with pytest.raises(StoreRefused, match="the store of protocol 'adaptive', not of 'sps'"):
         Node("a", store=path, protocol="sps")
     with pytest.raises(ValueError, match="process name"):
         Node("", store=tmp_path / "b.db")

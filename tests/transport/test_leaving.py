@@ -12,7 +12,7 @@ from causewire.transport import (
     PeerLeft,
     VerificationFailed,
 )
-from causewire.transport.peers import LEFT
+from causewire.transport.obituaries import LEFT
 
 from .pair import A, B, Pair, events, payloads
 from .three import C, Three, transport
@@ -82,8 +82,12 @@ def test_a_newcomer_hears_who_left_and_who_was_given_up() -> None:
     three.introduce("bob")
     three.run(1.0)
     assert three["bob"]._peers.floors["carol"] == (3 << 20) + 1
-    assert three["bob"]._peers.word("carol") == three["ann"]._peers.word("carol") >= LEFT
-    assert three["ann"]._peers.word("bob") < LEFT
+    assert (
+        three["bob"]._peers.obituaries.word("carol")
+        == three["ann"]._peers.obituaries.word("carol")
+        >= LEFT
+    )
+    assert three["ann"]._peers.obituaries.word("bob") < LEFT
 
 
 # -- names and numbers -------------------------------------------------------------

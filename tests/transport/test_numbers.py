@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from causewire.transport import TransportConfig
-from causewire.transport.peers import LEFT
+from causewire.transport.obituaries import LEFT
 
 from .pair import B, Pair, payloads
 from .three import Three, transport

@@ -15,7 +15,7 @@ from causewire.transport.identity import Identity
 from causewire.transport.inbox import Inbox
 from causewire.transport.journal import Journal
 from causewire.transport.memory import JournalError, Memory
-from causewire.transport.peers import LEFT
+from causewire.transport.obituaries import LEFT
 
 from .pair import PLAIN_AND_SEALED, A, B, Pair, events
 
@@ -257,9 +257,9 @@ def test_obituaries_are_remembered(snapshot: bool) -> None:
     pair.meet()
     pair.bob.close()
     pair.exchange()
-    word = pair.ann._peers.word("bob")
+    word = pair.ann._peers.obituaries.word("bob")
     if snapshot:
         pair.compact(pair.ann)
     pair.crash("ann")
-    assert pair.ann._peers.word("bob") == word >= LEFT
+    assert pair.ann._peers.obituaries.word("bob") == word >= LEFT
     assert not pair.ann.status().peers["bob"].up

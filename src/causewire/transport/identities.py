@@ -41,15 +41,16 @@ class Identities:
     def saved(self) -> list[Any]:
         """Return the strings, and who is gone, as lists, strings and numbers."""
         strings = [[*process, string] for string, process in self._processes.items()]
-        return [strings, self.floors]
+        return [strings, self.floors, sorted(self.retired)]
 
     def restore(self, saved: list[Any]) -> None:
         """Continue with what was saved."""
-        strings, floors = saved
+        strings, floors, retired = saved
         for name, incarnation, string in strings:
             self._strings.setdefault(name, {})[incarnation] = string
             self._processes[string] = (name, incarnation)
         self.floors = dict(floors)
+        self.retired = set(retired)
 
     @staticmethod
     def alias(name: str) -> str:

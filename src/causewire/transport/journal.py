@@ -82,6 +82,7 @@ class Record:
     RESTARTED = 21
     RESUMED = 22
     TAKE_CONTROL = 23
+    UNBURY = 24
 
 
 class Journal(Native):
@@ -257,9 +258,10 @@ class Journal(Native):
                     text = json.dumps([name, facts.get(name)]).encode()
                     news += (b"\x0a", put(len(text)), text)
             self._known = facts
-        if self._peers.floors != self._floors or self._peers.departures != self._departures:
-            self._floors = self._peers.floors.copy()
-            self._departures = self._peers.departures.copy()
+        obituaries = self._peers.obituaries
+        if obituaries.floors != self._floors or obituaries.departures != self._departures:
+            self._floors = obituaries.floors.copy()
+            self._departures = obituaries.departures.copy()
             text = json.dumps(self._words()).encode()
             news += (b"\x0b", put(len(text)), text)
         return news
@@ -267,7 +269,7 @@ class Journal(Native):
     def _words(self) -> dict[str, int]:
         """Return the obituaries, as they are sent to others."""
         assert self._peers is not None
-        return {name: self._peers.word(name) for name in self._floors}
+        return {name: self._peers.obituaries.word(name) for name in self._floors}
 
     def carried(self) -> list[Any]:
         """Return what the carrier keeps apart from the endpoint, as plain values."""

@@ -110,6 +110,12 @@ class ListedJournal(Journal):
         self._listing.bury(name, floor)
         self._add(b"\x14", put_text(name), _u64(floor))
 
+    def unbury(self, name: str) -> bool:
+        dropped = self._listing.unbury(name)
+        if dropped:
+            self._add(b"\x18", put_text(name))
+        return dropped
+
     def forget(self, name: str) -> None:
         self._listing.forget(name)
         self._add(b"\x06", put_text(name))

@@ -55,11 +55,11 @@ class ListWriter:
 
     def saved(self) -> list[Any]:
         """Return the tables as lists, strings and numbers."""
-        return [list(self._slots), list(self._pairs), self._last]
+        return [list(self._slots), list(self._pairs), self._last, self._fresh]
 
     def restore(self, saved: list[Any]) -> None:
         """Continue with tables that were saved."""
-        slots, pairs, last = saved
+        slots, pairs, last, self._fresh = saved
         self._slots = {_tuple(what): k for k, what in enumerate(slots)}
         self._pairs = {(origin, _tuple(dest)): k for k, (origin, dest) in enumerate(pairs)}
         self._last = list(last)
@@ -210,7 +210,8 @@ class ListReader:
         """Continue with tables that were saved."""
         slots, pairs, last = saved
         self._slots, self._pairs = [*map(_tuple, slots)], [*map(_tuple, pairs)]
-        self._last, self._resolved = list(last), []
+        self._last = list(last)
+        self.resolve_again()
 
     def resolve_again(self) -> None:
         """Ask again what pairs are called here."""

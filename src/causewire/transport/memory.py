@@ -35,7 +35,8 @@ from .ledger import Ledger
 from .listed_journal import ListedJournal
 from .listing import Listing
 from .names import PeerName
-from .peers import LEFT, Peers
+from .obituaries import LEFT
+from .peers import Peers
 from .session import Session
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text
 from .withdrawn import Withdrawn
@@ -188,6 +189,7 @@ class Memory:
             Record.MEET: self._meet,
             Record.ESTABLISH: self._establish,
             Record.BURY: self._bury,
+            Record.UNBURY: self._unbury,
             Record.RESTARTED: self._restarted,
             Record.RESUMED: self._resumed,
             Record.TAKE_CONTROL: self._take_control,
@@ -285,6 +287,11 @@ class Memory:
         self._carrier.bury(name, int.from_bytes(data[at : at + 8], "big"))
         return at + 8
 
+    def _unbury(self, data: bytes, at: int) -> int:
+        name, at = get_text(data, at)
+        self._carrier.unbury(name)
+        return at
+
     def _restarted(self, data: bytes, at: int) -> int:
         assert isinstance(self._carrier, Listing)
         self._carrier.restarted(self._me, LARGEST)
@@ -370,7 +377,7 @@ class Memory:
         for name, word in self.floors.items():
             peers.floors[name] = word & (LEFT - 1)
             if word & LEFT:
-                peers.departures.add(name)
+                peers.obituaries.departures.add(name)
         for name, facts in self.peers.items():
             address, _, lives, aliases, gone, left, alias, incarnation = facts
             peer = peers.known[name] = Peer(name, tuple(address))

@@ -135,9 +135,7 @@ class Outbound:
         """Queue the items of a lost datagram to be sent again."""
         self._resend.extend(items)
 
-    def restore(
-        self, runs: list[MessageRun], acked: int, last: int, withdrawn: list[int]
-    ) -> None:
+    def restore(self, runs: list[MessageRun], acked: int, last: int, withdrawn: list[int]) -> None:
         """Continue with messages that were released before a crash, and are not acknowledged.
 
         Args:

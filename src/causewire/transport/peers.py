@@ -21,15 +21,12 @@ an incarnation accepts nothing more from it and sends nothing more to it (F1), a
 obituary before any message, ack or permit (F2). The forgotten process, if it is alive, is
 told as soon as it contacts anybody, and may come back as a new incarnation.
 
-**Numbers.** An obituary is the lowest number that may be alive, one integer for each name, and
-whether the process left properly or was given up, so that everybody reports the same.
-`numbers` says which numbers are believed.
+`obituaries` says how long that is remembered, and `numbers` which numbers are believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 
 from .arrivals import Arrivals
 from .carrier import Carrier
@@ -59,13 +56,11 @@ from .ledger import Ledger
 from .lists import LONGEST
 from .names import PeerName
 from .numbers import Numbers
+from .obituaries import LEFT, Obituaries
 from .session import Session
 from .stats import DropReason, Stats
 from .timers import Timers
 from .varint import MalformedError
-
-LEFT = 1 << 63
-"""The bit of an obituary that says that the process left properly; no incarnation has it."""
 
 UNREAD = "its application has stopped reading"
 """Why a process announces its own obituary."""
@@ -107,10 +102,9 @@ class Peers:
         self.active: dict[Session, None] = {}
         """Sessions that may have something to send."""
         self.timers = Timers()
-        self.floors: dict[str, int] = {}
-        """Obituaries: all incarnations of a process below this one are gone."""
-        self.departures: set[str] = set()
-        """Names whose obituary is that of a process that left properly."""
+        self.obituaries = Obituaries()
+        self.floors = self.obituaries.floors
+        """All incarnations of a process below this one are gone."""
         self.closing = False
         """Whether this process leaves."""
         self.starved = False
@@ -118,8 +112,6 @@ class Peers:
         self._established = False
         """Whether any session was ever established."""
         self._numbers = Numbers()
-        self._strangers: dict[str, float] = {}
-        """When processes left that this one never met, the first one first."""
 
     # -- processes ------------------------------------------------------------
 
@@ -231,7 +223,7 @@ class Peers:
         self.by_tag[tag] = session
         session.heard_at = now
         session.owes, session.silent = None, False
-        session.obituaries = {name: self.word(name) for name in self.floors}
+        session.obituaries = {name: self.obituaries.word(name) for name in self.floors}
         if self.me.unread:
             self._tell(session, self.me.name, self.me.superseded)
         peer.greet_at = None
@@ -366,9 +358,7 @@ class Peers:
 
     def announce(self, name: str, floor: int, left: bool = False) -> None:
         """Tell everybody, before the next message, that a process is gone."""
-        self.floors[name] = floor
-        (self.departures.add if left else self.departures.discard)(name)
-        word = self.word(name)
+        word = self.obituaries.put(name, floor, left)
         self._carrier.bury(name, floor)
         for other in self.live.values():
             if other.established:
@@ -378,10 +368,6 @@ class Peers:
         session.obituaries[name] = word
         session.obituaries_due = True
         self.active[session] = None
-
-    def word(self, name: str) -> int:
-        """Return the obituary of a process as it is sent to others."""
-        return self.floors[name] | (LEFT if name in self.departures else 0)
 
     def obituary(self, name: str, word: int, informant: str, now: float) -> Session | None:
         """Act on an obituary: all incarnations of a process below a number are gone.
@@ -425,13 +411,13 @@ class Peers:
 
     def _room_for_another(self, name: str, left: bool, now: float) -> bool:
         """Return whether there is room for the obituary of a process without a session."""
-        for other in tuple(islice(self._strangers, 2)):  # more are dropped than are added
-            if now > self._strangers[other] + self._config.linger:
-                left = other in self.departures and other not in self.known
-                if not left or self._unbury(other):
-                    del self._strangers[other]
+        obituaries = self.obituaries
+        for other in obituaries.old_strangers(now - self._config.linger):
+            gone = other in obituaries.departures and other not in self.known
+            if not gone or self._unbury(other):
+                obituaries.done_with(other)
         if left and name not in self.known:
-            self._strangers[name] = now
+            obituaries.stranger_left(name, now)
         return name in self.floors or len(self.floors) < self._config.peers
 
     def ends(self, obituaries: Iterable[tuple[str, int]]) -> bool:
@@ -493,16 +479,11 @@ class Peers:
             del self.known[peer.name]
 
     def _unbury(self, name: str) -> bool:
-        """Drop the obituary of a process that left, unless it may still be needed.
-
-        It is needed as long as some peer has not confirmed it, since that peer may name the
-        process in its lists, or while something here refers to the process.
-        """
+        """Drop the obituary of a process that left, unless a peer or something here needs it."""
         untold = any(name in session.obituaries for session in self.live.values())
         if untold or not self._carrier.unbury(name):
             return False
-        self.floors.pop(name, None)
-        self.departures.discard(name)
+        self.obituaries.drop(name)
         return True
 
     def _discard(self, alias: str) -> bool:

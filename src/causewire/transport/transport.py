@@ -132,9 +132,8 @@ class Transport(Generic[A]):
         self._events: deque[Event] = deque()
         self._ordered = ordered_events
         early = 2 * self.config.peer_messages
-        self.journal = (
-            None if not memory else memory.journal(self.me, messages, report is not None, early)
-        )
+        told = report is not None
+        self.journal = memory.journal(self.me, messages, told, early) if memory else None
         """Records what happens, for a driver with a store."""
         messages = messages if self.journal is None else self.journal.inbox
         emit = self._events.append if not ordered_events and memory is None else self._emit
