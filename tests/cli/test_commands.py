@@ -141,7 +141,7 @@ def test_simulate_from_a_file_and_overrides(causewire: CommandLine, here: Path) 
 def test_simulate_in_words(causewire: CommandLine) -> None:
     status, out, err = causewire("simulate --messages 50 --trace t.jsonl --run mine")
     assert (status, err) == (0, "")
-    assert out.startswith("csps, uniform: 50 messages among 10 processes, seed 0\n")
+    assert out.startswith("adaptive, uniform: 50 messages among 10 processes, seed 0\n")
     assert "all 50 copies delivered" in out
     assert "causewire check t.jsonl" in out
     assert {event.run for event in open_trace("t.jsonl").events()} == {"mine"}
@@ -158,7 +158,7 @@ def test_what_a_fault_makes_unavoidable_is_said(causewire: CommandLine, here: Pa
 def test_replay(causewire: CommandLine) -> None:
     causewire("simulate --protocol fifo --messages 40 --workload relay --trace a.jsonl")
     replayed = causewire("simulate --workload replay --set workload.trace=a.jsonl --json").json
-    assert (replayed["protocol"], replayed["messages"]) == ("csps", 40)
+    assert (replayed["protocol"], replayed["messages"]) == ("adaptive", 40)
 
 
 # -- check -------------------------------------------------------------------------

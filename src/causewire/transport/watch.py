@@ -156,6 +156,9 @@ def _held(session: Session, missing: list[Session], now: float, group: str) -> R
         elif other is not session:
             text += f" ({_silence(other, now)})"
         waits.append(text)
+    if not (waits or group or session.established):  # nothing holds them but the way to the peer
+        why = f"{_messages(session.held)} to {session.name} not sent yet: {_silence(session, now)}"
+        return Reason("under way", session.name, session.held, seconds, (), why)
     why = f"{_messages(session.held)} to {session.name} held here, "
     if group:
         why += group if session.established else f"{group}: {_silence(session, now)}"
