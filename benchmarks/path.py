@@ -2,12 +2,16 @@
 
     python benchmarks/path.py [--protocol NAME] [--sealed] [--clients N] [--functions]
     python benchmarks/path.py --instructions [--compiled DIR] [--protocol NAME] [--clients N]
+    python benchmarks/path.py --all-to-all N [--functions] [--instructions [--compiled DIR]]
 
 Clients send a request to a server, which answers at once, one request after the other, on
 an event loop in virtual time. Everything that is executed is traced, and counted for each
 request and its reply: lines of Python and calls, by package or by function, and datagrams.
 The counts do not depend on the machine or on what else runs on it, so they show whether a
 change made the path of a message longer or shorter where seconds would not.
+
+With `--all-to-all`, N processes send to random others as fast as they can, and everything is
+counted for each message, what sends and receives it included.
 
 Lines of `asyncio` are those of its event loop in Python; with uvloop they are not executed.
 
@@ -21,14 +25,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import sys
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from random import Random
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from causewire.node import Node
+from causewire.node.running import COLLECT_AFTER
 from causewire.testing.virtual import VirtualLoop, run
 
 PAYLOAD = bytes(64)
@@ -129,6 +136,76 @@ def count_path(
     return run(main)
 
 
+def throng(protocol: str, nodes: int, messages: int) -> None:
+    """Let processes send messages to random others; nothing is counted."""
+    count_throng(nodes, messages, nullcontext(), protocol=protocol)
+
+
+def count_throng(
+    nodes: int,
+    messages: int = 2000,
+    counting: AbstractContextManager[None] | None = None,
+    **settings: Any,
+) -> Counts:
+    """Return what a message executes if everybody sends to everybody as fast as possible.
+
+    Args:
+        nodes: How many processes there are.
+        messages: How many each of them sends to others that are chosen at random.
+        counting: What is on meanwhile; by default, lines and calls are counted.
+        settings: Settings of the nodes.
+    """
+    counted = _Counting()
+    names = [f"n{k}" for k in range(nodes)]
+    targets = [
+        Random(k).choices([name for name in names if name != names[k]], k=messages)
+        for k in range(nodes)
+    ]
+
+    async def main(loop: VirtualLoop) -> Counts:
+        loop.network.fate = lambda *_: [TRAVEL]
+        sockets: list[Any] = [loop.network.socket(1 + k) for k in range(nodes)]
+        crowd = [
+            await Node(name, sock=sock, **settings).start()
+            for name, sock in zip(names, sockets, strict=True)
+        ]
+        for node in crowd:
+            for other in crowd:
+                if other is not node:
+                    await node.add_peer(other.name, other.address)
+        await asyncio.sleep(1)
+        gc.set_threshold(COLLECT_AFTER)  # as `causewire.node.run` does
+
+        async def send(node: Node, to: list[str]) -> None:
+            for name in to:
+                await node.send(name, PAYLOAD)
+
+        async def receive(node: Node, left: int) -> None:
+            async for _ in node:
+                left -= 1
+                if not left:
+                    break
+
+        carried = loop.network.carried
+        expected = [sum(to.count(name) for to in targets) for name in names]
+        with counting or counted:
+            await asyncio.gather(
+                *[send(node, to) for node, to in zip(crowd, targets, strict=True)],
+                *[receive(node, left) for node, left in zip(crowd, expected, strict=True)],
+            )
+        total = nodes * messages
+        path = Counts(
+            {code: n / total for code, n in counted.lines.items()},
+            {code: n / total for code, n in counted.calls.items()},
+            (loop.network.carried - carried) / total,
+        )
+        for node in crowd:
+            await node.close(0.0)
+        return path
+
+    return run(main)
+
+
 def package_of(code: CodeType) -> str | None:
     """Return the package that a function belongs to; None for the test harness."""
     name = code.co_filename.replace("\\", "/")
@@ -149,13 +226,13 @@ def show(path: Counts, functions: bool) -> None:
         print(f"{package:40} {lines:8.1f} {calls:8.1f}")
         if functions:
             for code in sorted(codes, key=lambda code: -path.lines.get(code, 0.0)):
-                if path.calls[code] >= 0.05:
+                if path.calls[code] >= 0.05 or path.lines.get(code, 0.0) >= 0.05:
                     name = f"  {code.co_filename.rsplit('/', 1)[-1][:-3]}:{code.co_qualname}"
                     print(f"{name:40} {path.lines.get(code, 0.0):8.1f} {path.calls[code]:8.1f}")
     ours = [code for code in path.calls if (package_of(code) or "").startswith("causewire")]
     lines = sum(path.lines.get(code, 0.0) for code in ours)
     print(f"{'causewire':40} {lines:8.1f} {sum(path.calls[code] for code in ours):8.1f}")
-    print(f"datagrams for a request and its reply: {path.datagrams:.2f}")
+    print(f"datagrams: {path.datagrams:.3g}")
 
 
 def show_instructions(protocol: str, clients: list[int], compiled: Path | None) -> None:
@@ -175,6 +252,20 @@ def show_instructions(protocol: str, clients: list[int], compiled: Path | None) 
             print(f"{label:42} {spent / count:12,.0f} {spent / first:8.2f}", flush=True)
 
 
+def show_throng(protocol: str, nodes: int, compiled: Path | None) -> None:
+    """Print the instructions of a message among many processes, of each build."""
+    import _instructions  # next to this program
+
+    first = 0.0
+    for name, build in _instructions.builds(compiled):
+        spent = _instructions.per_repetition(
+            build, "path", "throng", [protocol, nodes], (500, 2000)
+        )
+        first = first or spent
+        label = f"{protocol}, all to all, {nodes} processes, {name}"
+        print(f"{label:48} {spent / nodes:12,.0f} {spent / first:8.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -185,7 +276,15 @@ def main() -> None:
     parser.add_argument("--functions", action="store_true", help="list functions as well")
     parser.add_argument("--instructions", action="store_true", help="count these, with Valgrind")
     parser.add_argument("--compiled", type=Path, metavar="DIR", help="count this build as well")
+    parser.add_argument("--all-to-all", type=int, metavar="N", help="processes that all send")
     args = parser.parse_args()
+    if args.all_to_all and args.instructions:
+        show_throng(args.protocol, args.all_to_all, args.compiled)
+        return
+    if args.all_to_all:
+        print(f"\n{args.protocol}, all to all, {args.all_to_all} processes: for each message")
+        show(count_throng(args.all_to_all, protocol=args.protocol), args.functions)
+        return
     if args.instructions:
         show_instructions(args.protocol, args.clients, args.compiled)
         return

@@ -289,9 +289,8 @@ class HybridEndpoint(FifoEndpoint[H], Generic[H]):
         if self._held:
             self._permits_came()
 
-    @property
     def holds(self) -> bool:
-        """Whether a message waits for permits."""
+        """Return whether a message waits for permits."""
         return bool(self._held)
 
     def _second(self) -> int:

@@ -83,7 +83,7 @@ class Acceptance(Generic[A]):
             without_credit: What to do for a session that has no credit left.
         """
         session_of = self._live.get
-        new, receipt, driver = _new, self._receipt, self._driver
+        receipt, driver = self._receipt, self._driver
 
         def send(to: str | Collection[str], payload: Any, wait_for_peer: bool = False) -> A | None:
             """Accept a message, or return None if there is no room; a `Room` event follows then.
@@ -114,7 +114,7 @@ class Acceptance(Generic[A]):
                     mid = session.send(payload)
                     session.credit -= 1
                     session.credit_left = left
-                    return new(receipt, (mid, session.alone, driver))
+                    return receipt((mid, session.alone, driver))
             return without_credit(to, payload, wait_for_peer)
 
         return send

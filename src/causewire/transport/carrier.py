@@ -79,9 +79,8 @@ class Carrier(ABC):
     def take_permits(self) -> dict[str, int]:
         """Return permits to send: the destination, and the last message permitted."""
 
-    @property
     def holds(self) -> bool:
-        """Whether a message waits here for permits."""
+        """Return whether a message waits here for permits."""
         return False
 
     @abstractmethod
@@ -224,6 +223,17 @@ class Native(Carrier):
         self.endpoint: fifo.FifoEndpoint[Any] = endpoint
         self.permits = isinstance(self.endpoint, hybrid.HybridEndpoint)
         self.send = self.endpoint.send
+        if self.__class__ is Native:
+            self._call_directly()
+
+    def _call_directly(self) -> None:
+        """Have what is called in every turn called without a method in between."""
+        self.take_runs = self.endpoint.take_runs  # type: ignore[method-assign]
+        self.take_acks = self.endpoint.take_acks  # type: ignore[method-assign]
+        self.take_permits = self.endpoint.take_permits  # type: ignore[method-assign]
+        self.take_deliveries = self.endpoint.take_deliveries  # type: ignore[method-assign]
+        if isinstance(self.endpoint, hybrid.HybridEndpoint):
+            self.holds = self.endpoint.holds  # type: ignore[method-assign]
 
     def sender_to(self, name: str) -> Callable[[Any], int]:
         return self.endpoint.sender_to(name)
@@ -247,9 +257,8 @@ class Native(Carrier):
     def take_permits(self) -> dict[str, int]:
         return self.endpoint.take_permits()
 
-    @property
     def holds(self) -> bool:
-        return self.permits and self.endpoint.holds  # type: ignore[attr-defined]
+        return self.permits and self.endpoint.holds()  # type: ignore[attr-defined]
 
     def take_deliveries(self) -> list[Delivery]:
         return self.endpoint.take_deliveries()

@@ -149,7 +149,8 @@ def may_be_acked_late(frame: bytes) -> bool:
 def put_ack(ranges: Sequence[Sequence[int]], space: int = ACK_MOST) -> bytes:
     """Return an ACK of ascending ranges of datagrams; the oldest are left out if need be."""
     low, high = ranges[-1]
-    head = b"\x01" + put(high) + put(high - low)
+    highest = put(high)
+    head = b"\x01" + highest + (put(high - low) if low else highest)
     if len(ranges) == 1:
         return head + b"\0"
     rest: list[bytes] = []
@@ -289,7 +290,7 @@ def read(data: bytes) -> Contents:
     acked: list[tuple[int, int]] | None = None
     eliciting = rare = False
     at, delivered, permit = 0, 0, 0
-    left = most_messages(end := len(data))
+    left = 64 + ((end := len(data)) >> 4)  # `most_messages`, without a call
     while at < end:
         kind = data[at]
         at += 1
@@ -299,15 +300,15 @@ def read(data: bytes) -> Contents:
         eliciting = True
         if kind == _DELIVERED:
             delivered, at = _read_mid(data, at)
+        elif kind == _PATIENT:
+            contents.patient = True
+            delivered, at = _read_mid(data, at)
         elif kind & 0xF8 == _MESSAGES:
             run, at = _read_run(data, at, kind, left)
             left -= len(run[0])
             runs.append(run)
         elif kind == _PERMIT:
             permit, at = _read_mid(data, at)
-        elif kind == _PATIENT:
-            contents.patient = True
-            delivered, at = _read_mid(data, at)
         elif kind & 0xFC == _PIECE:
             piece, at = _read_piece(data, at, kind)
             pieces.append(piece)
@@ -384,10 +385,10 @@ def _read_mid(data: bytes, at: int) -> tuple[int, int]:
 def _read_ack(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
     high, at = get(data, at)
     size, at = get(data, at)
-    more, at = get(data, at)
     low = high - size
-    if not more and low >= 0:
-        return [(low, high)], at
+    if data[at : at + 1] == b"\0" and low >= 0:
+        return [(low, high)], at + 1
+    more, at = get(data, at)
     if more > ACK_MOST // 2:
         raise MalformedError("more ranges than an ACK may have")
     ranges = [(low, high)]

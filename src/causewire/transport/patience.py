@@ -44,13 +44,12 @@ class Patience:
         """How many runs of messages in a row were released to it."""
 
     def released(self, session: Session) -> None:
-        """Note that messages were released to a peer."""
+        """Note that messages were released to a peer with which this process is not patient."""
         if session is not self._peer:
             self.end()
             self._peer = session
         self._runs += 1
-        if self._runs == CALM:
-            session.patient = True
+        session.patient = self._runs >= CALM
 
     def end(self) -> None:
         """Note that permits are needed now, or may be needed soon."""

@@ -66,7 +66,7 @@ class Pump:
                 self._release(by_alias[alias], run)
             if self._at_once:
                 break
-        if self._patience is not None and carrier.holds:
+        if self._patience is not None and carrier.holds():
             self._patience.end()
         if self.observer is not None:
             arrivals.tell_waits()
@@ -89,9 +89,10 @@ class Pump:
             elif session.permit_by is None:
                 session.permit_by = now + self._permit_delay
             active[session] = None
-        for alias, record in carrier.take_control():
-            by_alias[alias].stream.add(record)
-            active[by_alias[alias]] = None
+        if self._lists:
+            for alias, record in carrier.take_control():
+                by_alias[alias].stream.add(record)
+                active[by_alias[alias]] = None
         if self._linked:
             self._confirm_linked()
 
@@ -103,7 +104,7 @@ class Pump:
         if self.observer is not None:
             self.observer.released(session, run)
         session.outbound.release(run)
-        if self._patience is not None:
+        if self._patience is not None and not session.patient:
             self._patience.released(session)
 
     def confirm(self, session: Session, mid: int, messages: int, size: int) -> None:
