@@ -249,7 +249,11 @@ class Listing(Native):
         self.endpoint.receive_run(source, run)
 
     def check_room(self, source: str) -> None:
-        """Raise RemoteProtocolError if too many messages of a peer wait."""
+        """Check that not too many messages of a peer wait.
+
+        Raises:
+            RemoteProtocolError: They do.
+        """
         if self.endpoint.holds_more_than(self._most, source):
             raise RemoteProtocolError(f"{source!r} sent too many messages out of order")
 

@@ -163,7 +163,9 @@ class Judge:
 
 def _queued(host: Host) -> set[int]:
     """Return the messages that a process has delivered and its application has not taken."""
-    return {int(message.payload.partition(b":")[0]) for message in host.transport.messages}
+    journal = host.transport.journal
+    messages = host.transport.messages if journal is None else journal.inbox.unhandled
+    return {int(message.payload.partition(b":")[0]) for message in messages}
 
 
 def _parted(one: Host, other: Host) -> bool:
