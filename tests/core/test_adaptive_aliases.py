@@ -6,7 +6,7 @@ from copy import copy
 
 import pytest
 
-from causewire.core.adaptive import Adaptive, AdaptiveMessage, News, Seen
+from causewire.core.adaptive import Adaptive, AdaptiveMessage, Got, News, Part, Seen
 from causewire.core.endpoint import LocalProtocolError, RemoteProtocolError
 from causewire.core.fifo import Ack
 
@@ -202,3 +202,15 @@ def test_news_of_a_message_that_was_listed_to_an_alias_of_its_origin() -> None:
     assert d.take_packets() == [("a", Seen(1))]
     with pytest.raises(RemoteProtocolError, match="never sent"):
         d.receive("a", News(2, (("d", "c", 2),)))
+
+
+def test_a_part_that_comes_again_may_lack_entries_of_the_dead() -> None:
+    """Its receiver may have confirmed it, and its sender has not heard of that."""
+    d = Adaptive("d")
+    d.receive("a", Part(1, 1, (("x", "y", 1), ("b", "c", 1))))
+    d.take_packets()
+    d.forget("x")
+    d.receive("a", Part(1, 1, (("b", "c", 1),)))
+    assert d.take_packets() == [("a", Got(1, 1))]
+    with pytest.raises(RemoteProtocolError, match="after 1 parts"):
+        d.receive("a", Part(1, 1, (("b", "c", 2),)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from campaigns import crashes
+from campaigns import crashes, crashes_and_failures
 from campaigns.crash_world import Crash, crash_run
 from causewire.testing.disk import BOUNDARIES
 from causewire.transport import outbound
@@ -60,6 +60,17 @@ def test_random_crashes(protocol: str) -> None:
         assert outcome.ok, (seed, options, outcome.faults[:5])
         seen += outcome.seen
     assert seen["crashes"] > 2
+
+
+@pytest.mark.slow
+def test_crashes_among_other_failures() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(6):
+        verdict, found = crashes_and_failures.one(seed, "adaptive")
+        assert verdict.fine, (seed, verdict.complaints[:5])
+        seen += found
+    assert seen["crashes"] > 5
+    assert seen["stores compared"] > 10
 
 
 @pytest.mark.slow

@@ -23,7 +23,6 @@ from causewire.store import StoreFailed, StoreInUse, StoreRefused
 from causewire.testing.disk import Disk, DiskStore
 from causewire.testing.virtual import VirtualLoop, run
 
-
 _protocol: dict[str, str] = {}
 
 

@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
-from causewire.core import LocalProtocolError
+from causewire.core import LocalProtocolError, RemoteProtocolError
+from causewire.core.run import MessageRun
 from causewire.protocols import describe
 from causewire.transport import PeerForgotten, PeerRestarted, Transport
 from causewire.transport.heads import Greeting
 from causewire.transport.identity import Identity
 from causewire.transport.inbox import Inbox
 from causewire.transport.journal import Journal
+from causewire.transport.listed_journal import ListedJournal
 from causewire.transport.memory import JournalError, Memory
 from causewire.transport.obituaries import LEFT
+from causewire.transport.varint import put
 
 from .pair import PLAIN_AND_SEALED, A, B, Pair, events
 
@@ -263,3 +266,37 @@ def test_obituaries_are_remembered(snapshot: bool) -> None:
     pair.crash("ann")
     assert pair.ann._peers.obituaries.word("bob") == word >= LEFT
     assert not pair.ann.status().peers["bob"].up
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_what_a_wrong_peer_sends_does_not_spoil_the_store(snapshot: bool) -> None:
+    """A list or a control packet may have changed tables before it turns out to be wrong."""
+    pair = Kept("ann", protocol="adaptive")
+    pair.meet()
+    pair.bob.send("ann", b"right")
+    pair.exchange()
+    journal = pair.ann.journal
+    assert isinstance(journal, ListedJournal)
+    wrong = (
+        b"\x02\x01\x08\x00\x01z" + bytes(7) + b"\x01" + b"\x00\x01y" + bytes(7) + b"\x01\x02\x07"
+    )
+    with pytest.raises(RemoteProtocolError):
+        journal.control("bob", wrong)
+    listed = put(len(wrong) - 2) + wrong[2:]
+    with pytest.raises(RemoteProtocolError):
+        journal.receive("bob", MessageRun([7], 1, [listed], True))
+    if snapshot:
+        pair.compact(pair.ann)
+    pair.out(pair.ann)
+    memory = Memory("ann", describe("adaptive"), pair.snapshot["ann"], pair.batches["ann"])
+    assert memory.endpoint == journal.endpoint
+    assert memory.carried() == journal.carried()
+    assert "z" in str(memory.carried())
+
+
+def test_records_of_adaptive_that_make_no_sense() -> None:
+    for batch in (b"\x11\x03bob\x01\x00", b"\x13\x03bob\x03bob" + bytes(8), b"\x16\x03bob"):
+        with pytest.raises(JournalError, match="is invalid"):
+            Memory("ann", describe("adaptive"), batches=[batch])
+        with pytest.raises(JournalError, match="is invalid"):
+            Memory("ann", describe("csps"), batches=[batch])

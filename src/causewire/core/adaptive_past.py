@@ -261,7 +261,7 @@ class Past:
         return twin
 
     def put(self, origin: str, dest: Dest, mid: int, knowing: set[str]) -> None:
-        """Add the item of a pair that has none, as the newest."""
+        """Add the first item of a pair, as the newest of all."""
         item = self._items.setdefault(dest, {})[origin] = _Item(origin, dest)
         item.mid = mid
         item.knowing = knowing

@@ -11,7 +11,6 @@ follows from it: an endpoint that was restored does exactly what the original wo
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
