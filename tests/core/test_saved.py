@@ -206,7 +206,7 @@ def test_what_was_restored_comes_to_rest(options: dict[str, Any]) -> None:
             assert not list(endpoint._past.owed())
             assert not endpoint.held_back
             for peer in endpoint._peers.values():
-                assert not (peer.lane or peer.sent or peer.news or peer.unseen or peer.parts)
+                assert not any((peer.lane, peer.sent, peer.news, peer.unseen, peer.parts))
 
 
 @pytest.mark.parametrize("protocol", ["fifo", "csps", "sps", "adaptive"])

@@ -71,7 +71,7 @@ class Three:
             assert not list(endpoint._past.owed())
             assert not endpoint.held_back
             for peer in endpoint._peers.values():
-                assert not (peer.lane or peer.sent or peer.parts or peer.news or peer.unseen)
+                assert not any((peer.lane, peer.sent, peer.parts, peer.news, peer.unseen))
 
     async def close(self) -> None:
         for each in self.nodes.values():

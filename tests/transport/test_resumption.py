@@ -277,9 +277,8 @@ def test_what_a_wrong_peer_sends_does_not_spoil_the_store(snapshot: bool) -> Non
     pair.exchange()
     journal = pair.ann.journal
     assert isinstance(journal, ListedJournal)
-    wrong = (
-        b"\x02\x01\x08\x00\x01z" + bytes(7) + b"\x01" + b"\x00\x01y" + bytes(7) + b"\x01\x02\x07"
-    )
+    strangers = b"\0\x01z" + bytes(7) + b"\x01" + b"\0\x01y" + bytes(7) + b"\x01"
+    wrong = b"\x02\x01\x04\0" + strangers + b"\x07"  # a number below 1
     with pytest.raises(RemoteProtocolError):
         journal.control("bob", wrong)
     listed = put(len(wrong) - 2) + wrong[2:]
@@ -295,7 +294,7 @@ def test_what_a_wrong_peer_sends_does_not_spoil_the_store(snapshot: bool) -> Non
 
 
 def test_records_of_adaptive_that_make_no_sense() -> None:
-    for batch in (b"\x11\x03bob\x01\x00", b"\x13\x03bob\x03bob" + bytes(8), b"\x16\x03bob"):
+    for batch in (b"\x11\x03bob\x05\x00", b"\x13\x03bob\x03bob" + bytes(8), b"\x16\x03bob"):
         with pytest.raises(JournalError, match="is invalid"):
             Memory("ann", describe("adaptive"), batches=[batch])
         with pytest.raises(JournalError, match="is invalid"):
