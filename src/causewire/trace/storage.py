@@ -21,13 +21,13 @@ import os
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
-from .lakes import files_of_table
+from .lakes import Folder, files_of_metadata, files_of_table, is_metadata, refuse_tables_below
 from .schema import TraceError, because
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def expand(path: str | os.PathLike[str]) -> list[Location]:
     """Return the files that a path names: itself, those in a directory, or those of a pattern.
 
     In a directory, names that begin with a dot or an underscore do not count. The files
-    come in the order of their names. Of a Delta table, those of its last version count.
+    come in the order of their names. Of a Delta or an Iceberg table, those of one version count.
 
     Raises:
         TraceError: There is no such file, or the store fails.
@@ -161,11 +161,16 @@ def expand(path: str | os.PathLike[str]) -> list[Location]:
 
 def _local(path: Path) -> list[Location]:
     if path.is_dir():
-        table = files_of_table(path)
+        names, read = partial(_names, path), partial(_content, path)
+        table = files_of_table(Folder(str(path.absolute()), names, read))
         if table is not None:
-            return list(table)
-        return [f for f in sorted(path.rglob("*")) if f.is_file() and _shown(f.relative_to(path))]
+            return list(map(locate, table))
+        files = [f for f in sorted(path.rglob("*")) if f.is_file()]
+        refuse_tables_below(str(path), map(str, files))
+        return [f for f in files if _shown(f.relative_to(path))]
     if path.exists():
+        if is_metadata(str(path.absolute())):
+            return list(map(locate, files_of_metadata(str(path.absolute()))))
         return [path]
     if _WILD.search(str(path)):
         base = Path(path.anchor) if path.is_absolute() else Path()
@@ -174,6 +179,14 @@ def _local(path: Path) -> list[Location]:
             raise TraceError(path, None, "no file matches")
         return [file for match in matches for file in _local(match)]
     raise TraceError(path, None, "no such file or directory")
+
+
+def _names(folder: Path, below: str) -> list[str] | None:
+    return [f.name for f in (folder / below).iterdir()] if (folder / below).is_dir() else None
+
+
+def _content(folder: Path, name: str) -> bytes:
+    return (folder / name).read_bytes()
 
 
 def _shown(path: Path | PurePosixPath) -> bool:
@@ -195,13 +208,31 @@ def _remote(place: RemotePath) -> list[Location]:
         return list(found)
     store, path = _store(place.url)
     kind = store.get_file_info(path).type
-    log = store.get_file_info(f"{path.rstrip('/')}/_delta_log").type
-    if kind == fs.FileType.Directory and log == fs.FileType.Directory:
-        what = "a Delta table in a store: read it with Spark, and use check_dataframe"
-        raise TraceError(place, None, f"{what} (docs/pipeline.md)")
     if kind == fs.FileType.NotFound:
         raise TraceError(place, None, "no such file or directory")
-    return list(_below(place.url)) if kind == fs.FileType.Directory else [place]
+    if kind != fs.FileType.Directory:
+        return (
+            list(map(locate, files_of_metadata(place.url))) if is_metadata(place.url) else [place]
+        )
+    table = files_of_table(_remote_folder(place.url.rstrip("/")))
+    return list(_below(place.url)) if table is None else list(map(locate, table))
+
+
+def _remote_folder(url: str) -> Folder:
+    import pyarrow.fs as fs
+
+    store, path = _store(url)
+
+    def names(below: str) -> list[str] | None:
+        if store.get_file_info(f"{path}/{below}").type != fs.FileType.Directory:
+            return None
+        found = store.get_file_info(fs.FileSelector(f"{path}/{below}"))
+        return [info.base_name for info in found]
+
+    def read(name: str) -> bytes:
+        return read_bytes(RemotePath(f"{url}/{name}"))
+
+    return Folder(url, names, read)
 
 
 def _first_wild(url: str) -> str:
@@ -214,7 +245,9 @@ def _below(url: str) -> Iterator[RemotePath]:
 
     url = url.rstrip("/")
     store, path = _store(url)
-    for info in sorted(store.get_file_info(fs.FileSelector(path, recursive=True)), key=_path):
+    found = sorted(store.get_file_info(fs.FileSelector(path, recursive=True)), key=_path)
+    refuse_tables_below(url, (info.path for info in found))
+    for info in found:
         rest = info.path[len(path.rstrip("/")) + 1 :]
         if info.type == fs.FileType.File and _shown(PurePosixPath(rest)):
             yield RemotePath(f"{url}/{rest}")
