@@ -20,6 +20,8 @@ from pyspark.sql import SparkSession
 
 from causewire.check import check
 from causewire.cli import main
+from causewire.cli.spark import SparkProgress
+from causewire.pipeline import PipelineError
 from causewire.pipeline.live import (
     NO_SEND,
     SEND_TOO_LATE,
@@ -441,3 +443,28 @@ def test_bad_input_is_one_line(
     assert problem in err
     assert err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("given", "memory", "collectors"),
+    [
+        ("", "1g", ["-XX:+UseSerialGC"]),
+        ("--conf spark.driver.memory=2g", "2g", ["-XX:+UseSerialGC"]),
+        ("--conf spark.driver.extraJavaOptions=-XX:+UseZGC", "1g", ["-XX:+UseZGC"]),
+    ],
+)
+def test_java_has_a_bounded_heap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, memory: str, collectors: list[str]
+) -> None:
+    settings: dict[str, str] = {}
+
+    def session(self: SparkProgress, master: str | None, config: dict[str, str], **_: Any) -> Any:
+        settings.update(config)
+        raise PipelineError("enough")
+
+    monkeypatch.setattr(SparkProgress, "session", session)
+    assert main(["watch", str(tmp_path), *given.split()]) == 2
+    options = " ".join(v for k, v in sorted(settings.items()) if k.endswith("JavaOptions"))
+    assert settings["spark.driver.memory"] == memory
+    assert [option for option in options.split() if option.endswith("GC")] == collectors
+    assert int(settings["spark.sql.ui.retainedExecutions"]) <= 100

@@ -26,11 +26,24 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""Settings of Spark: Java starts with two thirds of the CPU time if it compiles quickly, not well.
+_QUICK = "-XX:TieredStopAtLevel=1"
+"""Java starts with two thirds of the CPU time if it compiles quickly, not well.
 
 A restart is the longest time for which nobody watches, and the batches are small.
 """
+_SERIAL = "-XX:+UseSerialGC"
+"""A collector that uses the heap that it has before it asks for more."""
+_SETTINGS = {
+    # What lives is a fifth of this. With a larger heap, Java collects late, and grows for hours.
+    "spark.driver.memory": "1g",
+    # Each batch is several queries and jobs, whose plans Spark keeps for its user interface.
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+}
+"""Settings of Spark that keep a watch small for as long as it runs."""
 
 _ATTEMPTS = 5
 _NOT_IN_TIME = "Python worker failed to connect back"
@@ -205,7 +218,7 @@ def _follow(
     from ..pipeline.watch import waiting, watch
 
     shown = SparkProgress(progress)
-    config = {**_JAVA, **config_of(args)}
+    config = _settings(config_of(args))
     with shown.session(args.master, config, tasks=args.once) as spark:
         progress.clear()
         if sys.stderr.isatty():
@@ -246,6 +259,16 @@ def _follow(
                 f"{sum(left.values())} rows of run {min(left)!r} that came earlier still wait for "
                 f"others: remove {out} to check everything from its beginning"
             )
+
+
+def _settings(given: dict[str, str]) -> dict[str, str]:
+    """Return the settings of Spark for a watch, with those that were given before all others.
+
+    Java refuses to start with two collectors, so one that was given is the only one.
+    """
+    collected = "GC" in given.get("spark.driver.extraJavaOptions", "")
+    options = _QUICK if collected else f"{_QUICK} {_SERIAL}"
+    return {**_SETTINGS, "spark.driver.defaultJavaOptions": options, **given}
 
 
 def _run_to_the_end(
