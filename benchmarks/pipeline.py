@@ -30,6 +30,9 @@ many plain processes at the same time as there are cores.
 
 With --once, every trace is checked once, on the most cores only, for traces that take
 minutes; `written` are the seconds that making the trace took, and GB its size on disk.
+`CPU` are the seconds of CPU time of the check, of all processes together, which do not depend
+on what else the machine does; `linear` is then CPU time per event. `all MB` is the greatest
+memory of each process of the session (Python, Java, workers), added up.
 
 A check during which other programs took more than a tenth of the machine is made again, a
 few times if need be; how many these were is told.
@@ -107,18 +110,20 @@ def in_python(processes: int) -> float:
 # -- what runs in processes of its own -------------------------------------------------------
 
 
-def most_memory() -> int:
-    """The most memory that a Python worker below this process ever had."""
-    most = 0
-    for pid in _below(os.getpid()):
+def most_memory() -> tuple[int, int]:
+    """The most memory that a Python worker below this process ever had, and that of all."""
+    most = total = 0
+    for pid in [os.getpid(), *_below(os.getpid())]:
         try:
             about = Path(f"/proc/{pid}/status").read_text()
-            if "python" in Path(f"/proc/{pid}/cmdline").read_text():
-                line = next(x for x in about.splitlines() if x.startswith("VmHWM"))
-                most = max(most, int(line.split()[1]) * 1024)
+            line = next(x for x in about.splitlines() if x.startswith("VmHWM"))
+            memory = int(line.split()[1]) * 1024
+            total += memory
+            if pid != os.getpid() and "python" in Path(f"/proc/{pid}/cmdline").read_text():
+                most = max(most, memory)
         except (OSError, StopIteration):
             continue
-    return most
+    return most, total
 
 
 def _below(pid: int) -> list[int]:
@@ -154,12 +159,16 @@ def on_spark(folder: Path, cores: int, *, free: bool, once: bool) -> None:
             check_paths([folder])  # compiles, or loads what is compiled
         for _ in sys.stdin:
             before = sum(e.totalShuffleWrite() for e in _list(store))
-            start = time.perf_counter()
+            worked, start = _ours(), time.perf_counter()
             report = check_paths([folder])
+            seconds, cpu = time.perf_counter() - start, _ours() - worked
+            memory, total = most_memory()
             told = {
-                "seconds": time.perf_counter() - start,
+                "seconds": seconds,
+                "cpu": cpu,
                 "start": begun,
-                "memory": most_memory(),
+                "memory": memory,
+                "total": total,
                 "shuffled": sum(e.totalShuffleWrite() for e in _list(store)) - before,
             }
             assert report.ordered
@@ -249,10 +258,7 @@ class Rounds:
                 times.append(self._undisturbed(partial(self._at_once, many)))
 
     def _undisturbed(self, check: Callable[[], T]) -> T:
-        """With --once, every trace is checked once, on the most cores only, for traces that take
-        minutes; `written` are the seconds that making the trace took, and GB its size on disk.
-
-                A check during which others were not busy, if that takes only a few attempts."""
+        """A check during which others were not busy, if that takes only a few attempts."""
         for _ in range(PATIENCE):
             busy, ours, start = _busy(), _ours(), time.perf_counter()
             result = check()
@@ -364,7 +370,8 @@ def once_table(folder: Path, shapes: list[Shape], cores: int, *, free: bool) -> 
     """Check every trace once; time and memory should not depend on its length."""
     print(
         f"{'trace':>28} {'cores':>5} {'GB':>6} {'written':>8} {'checked':>8} {'M/s':>7} "
-        f"{'linear':>6} {'task MB':>7} {'shuffled':>8}"
+        f"{'CPU':>7} {'linear':>6} {'task MB':>7} {'all MB':>7} {'shuffled':>8}",
+        flush=True,
     )
     bases: dict[int, float] = {}
     for shape in shapes:
@@ -376,12 +383,13 @@ def once_table(folder: Path, shapes: list[Shape], cores: int, *, free: bool) -> 
         apart = Apart(place, cores, free=free, once=True)
         told = apart.check()
         apart.close()
-        each = told["seconds"] / shape.events
+        each = told["cpu"] / shape.events
         print(
             f"{shape.name:>28} {cores:5} {size / 1e9:6.2f} {written:7.0f}s "
-            f"{told['seconds']:7.1f}s {1e-6 / each:7.2f} "
-            f"{each / bases.setdefault(shape.processes, each):6.2f} "
-            f"{told['memory'] / 1e6:7.0f} {told['shuffled'] / 1e3:6.1f}kB",
+            f"{told['seconds']:7.1f}s {shape.events / told['seconds'] / 1e6:7.2f} "
+            f"{told['cpu']:6.1f}s {each / bases.setdefault(shape.processes, each):6.2f} "
+            f"{told['memory'] / 1e6:7.0f} {told['total'] / 1e6:7.0f} "
+            f"{told['shuffled'] / 1e3:6.1f}kB",
             flush=True,
         )
         for file in place.iterdir():
