@@ -73,6 +73,8 @@ def test_files_that_are_not_traces(here: Path, causewire: CommandLine) -> None:
     Path("cut.json").write_bytes(otlp(in_order())[:-200])
     assert "; a table needs --columns FILE\n" in causewire("check tab.csv").err
     assert "; JSON, damaged or cut short?" in causewire("check cut.json").err
+    Path("other.json").write_text('{"a": 1}\n{"a": 2}\n')
+    assert "; JSON, but no spans in a format that is known" in causewire("check other.json").err
     Path("app.log.gz").write_bytes(gzip.compress(b'a {"a":1}\nhello\nb {"a":1,"b":1}\nwell\n'))
     assert causewire("check app.log.gz").out.startswith("2 events, 1 message, ")
 

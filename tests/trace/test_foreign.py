@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,16 +22,34 @@ from .shop import Op, in_order, jaeger, jaeger_lines, otlp, otlp_protobuf, overt
 
 Export = Callable[[list[Op]], bytes]
 
+
+def within(export: Export, around: Callable[[Any], object]) -> Export:
+    """Return what other documents have around the document of an export."""
+    return lambda ops: json.dumps(around(json.loads(export(ops)))).encode()
+
+
+def stored(ops: list[Op]) -> bytes:
+    """Return what a search in Elasticsearch finds, where Jaeger keeps its spans."""
+    lines = jaeger_lines(ops).splitlines()
+    hits = [{"_index": "jaeger-span", "_source": json.loads(line)} for line in lines]
+    return json.dumps({"took": 1, "hits": {"total": {"value": len(hits)}, "hits": hits}}).encode()
+
+
 EXPORTS: dict[str, tuple[str, Export]] = {
     "otlp": ("otlp", otlp),
     "otlp lines": ("otlp", lambda ops: otlp(ops, lines=True)),
     "otlp base64": ("otlp", lambda ops: otlp(ops, in_base64=True)),
     "tempo": ("otlp", lambda ops: otlp(ops, key="batches", in_base64=True)),
+    "tempo, version 2 of its API": ("otlp", within(otlp, lambda found: {"trace": found})),
+    "otlp in a list": ("otlp", within(otlp, lambda found: [found])),
+    "otlp, resources only": ("otlp", within(otlp, lambda found: found["resourceSpans"])),
     "protobuf": ("otlp", otlp_protobuf),
     "protobuf framed": ("otlp", lambda ops: otlp_protobuf(ops, framed=True)),
     "jaeger": ("jaeger", jaeger),
     "jaeger lines": ("jaeger", jaeger_lines),
+    "jaeger in elasticsearch": ("jaeger", stored),
     "zipkin": ("zipkin", zipkin),
+    "zipkin, traces of its API": ("zipkin", within(zipkin, lambda found: [[], found])),
     "zipkin shared": ("zipkin", lambda ops: zipkin(ops, shared=True)),
 }
 

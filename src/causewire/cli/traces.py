@@ -20,6 +20,7 @@ from ..trace import (
     read_shiviz,
     trace_of,
 )
+from ..trace.formats.documents import documents
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
 from ..trace.marks import marks_of
 from ..trace.shiviz import DELIMITER, PATTERN
@@ -251,11 +252,14 @@ def _remedy(error: TraceError) -> str:
     if not error.reason.startswith("neither .parquet"):
         return ""
     try:
-        start = read_bytes(locate(error.file))[:4096].lstrip()
+        data = read_bytes(locate(error.file))
     except (OSError, EOFError, zlib.error):
         return ""
+    start = data[:4096].lstrip()
     if start[:1] in (b"{", b"["):
-        return "; JSON, damaged or cut short? (--format otlp, jaeger or zipkin says where)"
+        if any(isinstance(document, bytes) for document in documents(data)):
+            return "; JSON, damaged or cut short? (--format otlp, jaeger or zipkin says where)"
+        return "; JSON, but no spans in a format that is known; a table needs --columns FILE"
     if b"," in start.partition(b"\n")[0]:
         return "; a table needs --columns FILE"
     return "; a table needs --columns FILE, a log --format shiviz"

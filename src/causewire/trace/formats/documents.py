@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["documents", "first_of", "items"]
+__all__ = ["documents", "first_of", "flattened", "items"]
 
 
 def documents(data: bytes, *, lines: bool = False) -> Iterator[Any]:
@@ -29,6 +29,19 @@ def documents(data: bytes, *, lines: bool = False) -> Iterator[Any]:
             except (ValueError, RecursionError):
                 document = line
             yield document
+
+
+def flattened(found: Iterable[Any]) -> Iterator[Any]:
+    """Yield the documents, and in place of lists what is in them, however deep."""
+    todo = [iter(found)]
+    while todo:
+        for item in todo[-1]:
+            if isinstance(item, list):
+                todo.append(iter(item))
+                break
+            yield item
+        else:
+            todo.pop()
 
 
 def items(table: Any, *keys: str) -> list[Any]:

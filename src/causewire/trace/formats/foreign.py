@@ -21,7 +21,7 @@ from ..reader import Trace, trace_of
 from ..schema import Event, TraceError, because
 from ..storage import Location, expand, locate, read_bytes
 from . import jaeger, otlp, zipkin
-from .documents import documents
+from .documents import documents, flattened
 from .names import SPAN_FORMATS
 from .rows import Refused, Row, unread_files
 from .spans import Span, SpanOptions, rows_of_run, runs_of
@@ -124,12 +124,11 @@ def _detect_json(data: bytes) -> str:
 
 
 def _detect_value(value: Any) -> str:
-    if isinstance(value, list):
-        value = next((item for item in value if isinstance(item, dict)), {})
-    if not isinstance(value, dict):
-        return "trace"
-    if any(key in value for key in otlp.DOCUMENT_KEYS):
+    value = next((item for item in flattened([value]) if isinstance(item, dict)), {})
+    if otlp.is_document(value):
         return "otlp"
+    if "hits" in value or isinstance(value.get("_source"), dict):
+        return "jaeger"
     if "spans" in value or "traceID" in value or isinstance(value.get("data"), list):
         return "jaeger"
     if "localEndpoint" in value or {"traceId", "id"} <= value.keys():

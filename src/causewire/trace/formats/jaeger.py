@@ -2,7 +2,8 @@
 
 The API and the user interface write `{"data": [{"traceID", "spans", "processes"}]}`, in
 which a span names its process by `processID`. Storage and archives write spans that have
-a `process` each, in a list or one on each line, with references, or `parentSpanID`.
+a `process` each, in a list or one on each line, with references, or `parentSpanID`, also
+as Elasticsearch returns or exports them (`hits`, `_source`).
 Times are microseconds; in JSON made of Jaeger's protobuf definitions they are texts
 (`2026-11-18T01:02:03.000004Z`, `0.5s`), and identifiers are base64.
 """
@@ -23,6 +24,8 @@ __all__ = ["count_json", "read_json"]
 
 _TIME = re.compile(r"(.*T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _VALUES = ("value", "vStr", "vInt64", "vBool", "v_str")
+_AROUND = ("data", "hits", "_source")
+"""What spans are below: in the API of Jaeger, and in that of Elasticsearch, where it keeps them."""
 _KINDS = ("client", "server", "producer", "consumer")
 
 
@@ -43,17 +46,20 @@ def count_json(found: Iterable[Any]) -> int:
 
 def _within(document: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """Yield what a document has for spans, with the processes of their trace."""
-    if isinstance(document, list):
-        for item in document:
-            yield from _within(item)
-    elif isinstance(document, dict) and "data" in document:
-        yield from _within(document["data"])
-    elif isinstance(document, dict) and "spans" in document:
-        processes = document.get("processes")
-        for span in items(document, "spans"):
-            yield span, processes if isinstance(processes, dict) else {}
-    else:
-        yield document, {}
+    todo = [document]
+    while todo:
+        item = todo.pop()
+        inner = next((key for key in _AROUND if isinstance(item, dict) and key in item), None)
+        if isinstance(item, list):
+            todo += reversed(item)
+        elif inner is not None:
+            todo.append(item[inner])
+        elif isinstance(item, dict) and "spans" in item:
+            processes = item.get("processes")
+            for span in items(item, "spans"):
+                yield span, processes if isinstance(processes, dict) else {}
+        else:
+            yield item, {}
 
 
 def _span(file: str, row: int, span: Any, processes: Mapping[str, Any]) -> Span:

@@ -1,8 +1,9 @@
 """OpenTelemetry spans: OTLP as JSON, JSON lines and protobuf, and Tempo's export.
 
 A JSON document has `resourceSpans` (`batches` in what Tempo exports), each with a
-resource and `scopeSpans`. The protobuf forms are parsed with the definitions of the
-project itself (`opentelemetry-proto`): one `TracesData` or export request, or several,
+resource and `scopeSpans`. It may be in a list, below `trace` (version 2 of Tempo's API), or be
+one element of `resourceSpans` alone. The protobuf forms are parsed with the definitions of
+the project itself (`opentelemetry-proto`): one `TracesData` or export request, or several,
 each after its length in four bytes, as the collector's file exporter writes them.
 """
 
@@ -12,7 +13,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .documents import first_of, items
+from .documents import first_of, flattened, items
 from .rows import Refused, shown
 from .spans import (
     CLIENT,
@@ -26,9 +27,9 @@ from .spans import (
     identifier,
 )
 
-__all__ = ["DOCUMENT_KEYS", "count_json", "queue_of", "read_json", "read_protobuf"]
+__all__ = ["count_json", "is_document", "queue_of", "read_json", "read_protobuf"]
 
-DOCUMENT_KEYS = ("resourceSpans", "resource_spans", "batches")
+_DOCUMENT_KEYS = ("resourceSpans", "resource_spans", "batches")
 """What the list of resources is called."""
 
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
@@ -39,13 +40,13 @@ _NAMES = {f"SPAN_KIND_{kind.upper()}": kind for kind in _KINDS.values()}
 def read_json(file: str, found: Iterable[Any], first: int = 1) -> Iterator[Span | Refused]:
     """Yield the spans of some documents; `first` is the number of the first of them."""
     number = first - 1
-    for document in found:
-        if not _is_document(document):
+    for document in flattened(found):
+        if not is_document(document):
             number += 1
             reason = "not a JSON document" if isinstance(document, bytes) else "no resourceSpans"
             yield Refused(file, number, reason, shown(document))
             continue
-        for scope in items(document, *DOCUMENT_KEYS):
+        for scope in _resources(document):
             about = _attributes(scope.get("resource") if isinstance(scope, dict) else None)
             for span in _spans_of(scope):
                 number += 1
@@ -58,15 +59,29 @@ def read_json(file: str, found: Iterable[Any], first: int = 1) -> Iterator[Span 
 def count_json(found: Iterable[Any]) -> int:
     """Return how many numbers `read_json` gives to what is in some documents."""
     return sum(
-        sum(1 for scope in items(document, *DOCUMENT_KEYS) for _ in _spans_of(scope))
-        if _is_document(document)
+        sum(1 for scope in _resources(document) for _ in _spans_of(scope))
+        if is_document(document)
         else 1
-        for document in found
+        for document in flattened(found)
     )
 
 
-def _is_document(document: Any) -> bool:
-    return isinstance(document, dict) and any(key in document for key in DOCUMENT_KEYS)
+def is_document(document: Any) -> bool:
+    """Return whether spans can be looked for in a document: it has resources, or is one."""
+    if not isinstance(document, dict):
+        return False
+    inner = document.get("trace")
+    keys = (*_DOCUMENT_KEYS, *_SCOPES)
+    return any(key in document or (isinstance(inner, dict) and key in inner) for key in keys)
+
+
+def _resources(document: Any) -> list[Any]:
+    """Return the resources of a document, each with its scopes."""
+    if not any(key in document for key in (*_DOCUMENT_KEYS, *_SCOPES)):
+        document = document["trace"]
+    if any(key in document for key in _DOCUMENT_KEYS):
+        return items(document, *_DOCUMENT_KEYS)
+    return [document]
 
 
 def _spans_of(scope: Any) -> Iterator[Any]:

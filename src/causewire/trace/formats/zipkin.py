@@ -1,4 +1,4 @@
-"""Zipkin v2 spans: a list of them, or one on each line.
+"""Zipkin v2 spans: a list of them, a list of traces as the API returns it, or one on each line.
 
 Times are microseconds. Client and server may report the same span, each from its side;
 the server's is then marked as `shared`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .documents import first_of
+from .documents import first_of, flattened
 from .otlp import queue_of
 from .rows import Refused, shown
 from .spans import INTERNAL, BadSpanError, Span, identifier
@@ -21,7 +21,7 @@ _KINDS = ("client", "server", "producer", "consumer")
 
 def read_json(file: str, found: Iterable[Any], first: int = 1) -> Iterator[Span | Refused]:
     """Yield the spans of some documents; `first` is the number of the first of them."""
-    for number, span in enumerate(_within(found), first):
+    for number, span in enumerate(flattened(found), first):
         try:
             yield _span(file, number, span)
         except BadSpanError as error:
@@ -30,12 +30,7 @@ def read_json(file: str, found: Iterable[Any], first: int = 1) -> Iterator[Span 
 
 def count_json(found: Iterable[Any]) -> int:
     """Return how many numbers `read_json` gives to what is in some documents."""
-    return sum(1 for _ in _within(found))
-
-
-def _within(found: Iterable[Any]) -> Iterator[Any]:
-    for document in found:
-        yield from document if isinstance(document, list) else [document]
+    return sum(1 for _ in flattened(found))
 
 
 def _span(file: str, row: int, span: Any) -> Span:
