@@ -6,6 +6,7 @@ import gzip
 import http.server
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from causewire.check import check
 from causewire.cli import main
-from causewire.trace import Event, TraceError, open_trace, write_trace
+from causewire.trace import Event, TraceError, open_trace, storage, write_trace
 from causewire.trace.formats.foreign import read_foreign
 from causewire.trace.storage import RemotePath, expand, locate, read_bytes
 
@@ -73,6 +74,14 @@ def test_local_paths_and_patterns(tmp_path: Path) -> None:
         expand(str(tmp_path / "*.csv"))
     with pytest.raises(TraceError, match="no such file"):
         expand(str(tmp_path / "gone"))
+
+
+@pytest.mark.parametrize("bucket", ["bucket", "anonymous@bucket"])
+def test_google_is_not_tried_for_a_quarter_of_an_hour(bucket: str) -> None:
+    store, path = storage._store(f"gs://{bucket}/a%20b")
+    ((options,),) = store.__reduce__()[1:]  # which it does not show in another way
+    assert path == "bucket/a b"
+    assert options["retry_time_limit"] == timedelta(minutes=1)
 
 
 def test_a_file_over_http(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ __all__ = [
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[]")
+_NOT_FOR_LONG = "?retry_limit_seconds=60"
+"""Google's client tries for 15 minutes, also where it has no credentials and no network."""
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -300,8 +302,9 @@ def _other(authority: str) -> pyarrow.fs.FileSystem:
     import pyarrow as pa
     import pyarrow.fs as fs
 
+    google = authority.lower().startswith(("gs://", "gcs://"))
     try:
-        return fs.FileSystem.from_uri(authority + "/")[0]
+        return fs.FileSystem.from_uri(authority + "/" + google * _NOT_FOR_LONG)[0]
     except (pa.ArrowException, OSError) as error:
         raise TraceError(authority, None, f"cannot be opened: {error}") from None
 
