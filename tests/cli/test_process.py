@@ -135,7 +135,7 @@ def test_progress_without_rich_is_a_line_that_is_erased(tmp_path: Path) -> None:
     assert status == 0
     assert re.search(r"\r\x1b\[Ksimulating: [0-9,]+ of 60,000 messages sent  [0-9]+ %", shown)
     *_, last = shown.rpartition("\r\x1b[K")
-    assert last.startswith("csps, uniform: 60,000 messages")
+    assert last.startswith("adaptive, uniform: 60,000 messages")
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_progress_is_a_bar_without_colour_if_that_is_wanted(tmp_path: Path) -> N
     assert re.search("simulating .*[0-9,]+ of 60,000 messages sent .*left:", shown)
     assert not re.search(r"\x1b\[[0-9;]*3[0-9](;[0-9;]*)?m", shown), "no colour"
     *_, last = shown.rpartition("\x1b[2K")
-    assert last.startswith("csps, uniform: 60,000 messages")
+    assert last.startswith("adaptive, uniform: 60,000 messages")
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ sys.exit(main())
     ("command", "status", "out", "err"),
     [
         ("protocols mf", 0, "mf: one message at a time", ""),
-        ("simulate --messages 9 --trace run.jsonl", 0, "csps, uniform: 9 messages", ""),
+        ("simulate --messages 9 --trace run.jsonl", 0, "adaptive, uniform: 9 messages", ""),
         ("draw run.jsonl", 0, "<?xml", ""),
         ("convert run.jsonl -o run.shiviz", 0, "run.shiviz: 18 rows", ""),
         (

@@ -4,7 +4,7 @@ An obituary is the lowest number of a process that may be alive, and whether the
 below it left properly or was given up. Who was given up may wake up at any time, so that
 obituary is kept. Who left does not come back under its old number. That obituary is dropped
 some time (`linger`) later, when every peer has confirmed it: until then a peer may still name
-the process in a list (`listing`). So memory, and what a new peer is told, do not grow with all
+the process in a list (`listing`). So memory, and what a new peer hears first, do not grow with all
 who have ever come and left.
 """
 
