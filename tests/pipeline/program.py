@@ -30,6 +30,7 @@ LIMITS = Limits(large=10_000, wide=8, share=5_000)
 
 SETTINGS = {
     "spark.executor.cores": "1",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "2",
 }
