@@ -157,6 +157,40 @@ def test_after_a_division_one_process_begins_again_and_all_have_its_state() -> N
     play(FOUR, scene)
 
 
+@pytest.mark.parametrize("protocol", ["csps", "adaptive"])
+def test_two_parts_of_which_no_member_knows_the_other_become_one(protocol: str) -> None:
+    """carol and dave are restarted while the group is divided, and each joins one part.
+
+    Then those who gave each other up are out, and carol and dave never did: each is the only
+    member of a branch.
+    """
+
+    async def scene(world: World) -> None:
+        world.settings = SETTINGS | {"protocol": protocol}
+        await world.start(*FOUR)
+        await world.until_whole()
+        world.divide({"alice", "dave"}, {"bob", "carol"})
+        await asyncio.sleep(4)
+        for name in ("alice", "bob"):
+            for k in range(3):
+                await world.logs[name].room.send(f"{name} {k}")
+        await asyncio.sleep(1)
+        for name in ("carol", "dave"):
+            world.logs[name].task.cancel()
+            await world.kits[name].node.close(0)
+        await world.start("carol", "dave", incarnation=1)
+        await asyncio.sleep(4)
+        parts = [world.logs[name].members for name in FOUR]
+        ours, theirs = ["alice", "dave"], ["bob", "carol"]
+        assert parts == [ours, theirs, theirs, ours]
+        world.heal()
+        await world.until_whole()
+        (state,) = {tuple(log.state) for log in world.logs.values()}
+        assert state in [tuple(f"{name} {k}" for k in range(3)) for name in ("alice", "bob")]
+
+    play(FOUR, scene)
+
+
 def test_nobody_begins_while_a_process_that_may_be_a_member_does_not_answer() -> None:
     async def scene(world: World) -> None:
         await world.start("alice", "bob", "carol")

@@ -318,7 +318,7 @@ class Group:
         self._wake()
 
     def doubt(self, other: Member) -> None:
-        """Find out whether this process is still a member, since another one does not know it."""
+        """Find out whether this process and another one, who do not agree, are in one branch."""
         self._machine.doubt(other)
         self.pump()
 

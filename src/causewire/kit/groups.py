@@ -422,8 +422,8 @@ class Groups:
             return
         if hello.identity == group.identity:
             # Removed by somebody who never reached it, a process may be alive, and not know it.
-            if hello.sender in group.members:
-                group.doubt(hello.sender)
+            # Or the group was divided, and no member is left of those who gave each other up.
+            group.doubt(hello.sender)
             return
         place.others.add(hello.identity)
         name = group.name

@@ -143,8 +143,17 @@ class Machine(Removal):
         self._write(Leave({member: self._base.get(member, 0) for member in self.view}))
 
     def doubt(self, other: Member) -> None:
-        """Ask a member that does not count this process as one; the answer may be `Evicted`."""
-        self.out.append(((other,), self._alert(other)))
+        """Find out whether this process and one that is in the group, too, are in one branch.
+
+        A member does not count this process as one: its answer to the question may be `Evicted`.
+        Or the other one counts itself as a member, and is none here. It may be about to become
+        one. If not, it has delivered other messages than these of members that were removed.
+        """
+        if other in self.view:
+            self.out.append(((other,), self._alert(other)))
+        else:
+            past = {member: self.delivered.get(member, 0) for member in self.past}
+            self.out.append(((other,), Have(self.me, past)))
 
     # -- frames -----------------------------------------------------------------
 
