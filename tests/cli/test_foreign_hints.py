@@ -15,7 +15,7 @@ from causewire.trace.formats.rows import Refused
 from causewire.trace.formats.tables import mapper, table_rows
 
 from ..trace.shop import in_order, otlp
-from .command_line import CommandLine
+from .command_line import ORDERED, CommandLine, written
 from .test_foreign_input import COLUMNS
 
 ROWS = [
@@ -77,6 +77,22 @@ def test_files_that_are_not_traces(here: Path, causewire: CommandLine) -> None:
     assert "; JSON, but no spans in a format that is known" in causewire("check other.json").err
     Path("app.log.gz").write_bytes(gzip.compress(b'a {"a":1}\nhello\nb {"a":1,"b":1}\nwell\n'))
     assert causewire("check app.log.gz").out.startswith("2 events, 1 message, ")
+
+
+def test_a_directory_with_something_else_in_it(here: Path, causewire: CommandLine) -> None:
+    for folder in map(Path, ("traces", "spans")):
+        folder.mkdir()
+        (folder / "README.txt").write_text("what this is")
+        (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    written(Path("traces/run.jsonl"), ORDERED)
+    Path("spans/x.json").write_bytes(otlp(in_order()))
+    said = "2 files not understood: neither .parquet nor .jsonl, in a directory of traces (traces/"
+    done = causewire("check traces")
+    assert (done.status, said in done.out) == (0, True)
+    found = causewire("check traces --json").json
+    assert (found["verdict"], found["quarantined"], found["unread"]) == ("causally ordered", 2, [])
+    done = causewire("check spans")  # the first file by name says nothing about the format
+    assert "1 file not understood: not a file of spans, but shiviz (spans/README.txt)" in done.out
 
 
 def test_strict_refuses_spans_that_are_there_twice(here: Path, causewire: CommandLine) -> None:

@@ -23,6 +23,7 @@ from .traces import (
     columns_of,
     format_of,
     open_input,
+    passed_over,
     refusals,
     span_options,
 )
@@ -168,7 +169,9 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                     )
                     mark = marks_of(args.traces)
                     report.unread += mark.unread
-                    return _Checked(report, mark.inferred)
+                    skipped = passed_over(args.traces)
+                    refused = Counter(one.reason for one in skipped)
+                    return _Checked(report, mark.inferred, refused, quarantine=skipped)
                 checked = check_foreign(
                     args.traces,
                     "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,

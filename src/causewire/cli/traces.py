@@ -23,6 +23,7 @@ from ..trace import (
 from ..trace.formats.documents import documents
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
 from ..trace.marks import marks_of
+from ..trace.reader import other_files
 from ..trace.shiviz import DELIMITER, PATTERN
 from ..trace.storage import locate, read_bytes
 from .output import count
@@ -44,6 +45,7 @@ __all__ = [
     "is_shiviz",
     "open_input",
     "open_traces",
+    "passed_over",
     "refusals",
     "span_options",
 ]
@@ -59,6 +61,9 @@ _FEW = 3
 
 _LONG = 4_000_000
 """Bytes of a file from which on reading it takes a noticeable time before its first row."""
+
+
+_OTHER = "neither .parquet nor .jsonl, in a directory of traces"
 
 
 class Counted(Trace):
@@ -205,7 +210,7 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
     if kind == "trace":  # which is read when it is used
         try:
             trace = open_trace(*args.traces, tolerate_cut=args.tolerate_cut)
-            return marked(Foreign(trace), args)
+            return marked(Foreign(trace, passed_over(args.traces)), args)
         except TraceError as error:
             raise TraceError(error.file, error.row, f"{error.reason}{_remedy(error)}") from None
     with Progress("reading") as progress:
@@ -227,6 +232,13 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
             options=span_options(args),
             progress=lambda done: progress.done(done, "spans"),
         ), False
+
+
+def passed_over(names: Sequence[str]) -> list[Refused]:
+    """Return the files in directories that are not read as traces: they are told of, no more."""
+    from ..trace.formats.rows import Refused
+
+    return [Refused(str(file), None, _OTHER) for file in other_files(*names)]
 
 
 def marked(found: Foreign, args: argparse.Namespace) -> tuple[Foreign, bool]:

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-_QUICK = "-XX:TieredStopAtLevel=1"
+_JAVA = "-XX:TieredStopAtLevel=1 -Xms384m -XX:+AlwaysPreTouch"
 """Java starts with two thirds of the CPU time if it compiles quickly, not well.
 
-A restart is the longest time for which nobody watches, and the batches are small.
+A restart is the longest time for which nobody watches, and the batches are small. The heap has
+from the start the size at which it would arrive within half an hour.
 """
 _SERIAL = "-XX:+UseSerialGC"
 """A collector that uses the heap that it has before it asks for more."""
@@ -267,7 +268,7 @@ def _settings(given: dict[str, str]) -> dict[str, str]:
     Java refuses to start with two collectors, so one that was given is the only one.
     """
     collected = "GC" in given.get("spark.driver.extraJavaOptions", "")
-    options = _QUICK if collected else f"{_QUICK} {_SERIAL}"
+    options = _JAVA if collected else f"{_JAVA} {_SERIAL}"
     return {**_SETTINGS, "spark.driver.defaultJavaOptions": options, **given}
 
 

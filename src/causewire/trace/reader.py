@@ -160,6 +160,15 @@ def trace_files(*paths: str | os.PathLike[str]) -> list[Location]:
     return files
 
 
+def other_files(*paths: str | os.PathLike[str]) -> list[Location]:
+    """Return the files in directories that `open_trace` passes over, because of their names.
+
+    Raises:
+        TraceError: A path does not exist.
+    """
+    return [file for path in paths for file in expand(path) if not _is_trace(file)]
+
+
 def _files_of(path: str | os.PathLike[str]) -> list[Location]:
     found = expand(path)
     if len(found) == 1 and str(found[0]) == str(locate(path)):

@@ -79,16 +79,33 @@ def format_of_paths(paths: Sequence[str]) -> str:
     """Return the format of some files: one of `SPAN_FORMATS`, or `trace` for anything else.
 
     Args:
-        paths: Files, directories, patterns and URLs; the first file that is not Parquet
-            decides.
+        paths: Files, directories, patterns and URLs. The first file that can be recognised
+            decides, files called `.json` or the like before others; a directory may have
+            files in it that are something else.
 
     Raises:
-        TraceError: A path does not exist, or cannot be read.
+        TraceError: A path does not exist, or no file can be read.
     """
-    files = (file for path in paths for file in expand(path))
-    other = next((file for file in files if not file.name.endswith(".parquet")), None)
-    found = "trace" if other is None else detect(other)
-    return found if found in SPAN_FORMATS else "trace"
+    files = [file for path in paths for file in expand(path)]
+    json_first = sorted(files, key=lambda file: ".json" not in file.name)
+    parquet = any(file.name.endswith(".parquet") for file in files)
+    failed: TraceError | None = None
+    for file in json_first:
+        is_json = ".json" in file.name
+        if file.name.endswith(".parquet") or (parquet and not is_json):
+            continue
+        try:
+            found = detect(file)
+        except TraceError as error:
+            failed = failed or error
+            continue
+        if found in SPAN_FORMATS:
+            return found
+        if ".jsonl" in file.name:
+            return "trace"
+    if failed is not None and not parquet:
+        raise failed
+    return "trace"
 
 
 def detect_bytes(data: bytes) -> str:
