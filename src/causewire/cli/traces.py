@@ -235,7 +235,7 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
 
 
 def passed_over(names: Sequence[str]) -> list[Refused]:
-    """Return the files in directories that are not read as traces: they are told of, no more."""
+    """Return the files in directories that are not read as traces, each with the reason."""
     from ..trace.formats.rows import Refused
 
     return [Refused(str(file), None, _OTHER) for file in other_files(*names)]
