@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.endpoint import LocalProtocolError
-from ..protocols import DEFAULT, Protocol
+from ..protocols import Protocol
 from ..verify import (
     MUTANTS,
     PROGRAMS,
@@ -54,9 +54,9 @@ def add_what_arguments(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--protocol",
-        default=DEFAULT,
+        required=True,
         metavar="P",
-        help=f"a protocol (see causewire protocols), a mutant, {OWN}; default: {DEFAULT}",
+        help=f"a protocol (see causewire protocols), a mutant, {OWN}",
     )
     add("--processes", type=int, metavar="N", help="default: 3")
     add(
