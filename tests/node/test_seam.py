@@ -62,7 +62,8 @@ def test_what_drivers_use_of_a_transport() -> None:
 
 
 def test_what_drivers_use_of_a_session() -> None:
-    assert members({"session", "s"}) - {"label"} == SESSION  # the label is for traces
+    observers = {"alias", "incarnation", "label"}  # for traces, and for `Node.on_held`
+    assert members({"session", "s"}) - observers == SESSION
 
 
 def test_the_transport_neither_waits_nor_does_input_or_output() -> None:

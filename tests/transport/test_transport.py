@@ -34,7 +34,7 @@ def test_messages_sent_before_the_peer_is_known_wait_for_it() -> None:
     pair = Pair()
     pair.ann.add_peer("bob", B, pair.now)
     pair.send(b"early")
-    assert [reason.where for reason in pair.ann.blocked(pair.now)] == ["held"]
+    assert [reason.where for reason in pair.ann.blocked(pair.now)] == ["under way"]
     pair.meet()
     assert payloads(pair.bob) == [b"early"]
 
