@@ -77,7 +77,7 @@ def test_a_dead_peer_is_given_up_by_default(protocol: str) -> None:
             with pytest.raises(DeliveryFailed, match="carol"):
                 await receipt.delivered()
             assert GIVE_UP_AFTER <= loop.now - start < GIVE_UP_AFTER + 1
-            await asyncio.sleep(1)  # bob is told
+            await asyncio.sleep(1)  # until bob has heard of it
             with pytest.raises(PeerGone, match="carol"):
                 await alice.send("carol", b"x")
             assert PeerForgotten("carol", 0) in seen
