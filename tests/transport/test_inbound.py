@@ -52,6 +52,41 @@ def test_a_message_that_is_too_long_is_refused(before: list[int]) -> None:
     assert (inbound.messages, inbound.bytes) == held
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("length", [10, 11])
+def test_a_list_in_front_does_not_let_a_payload_be_longer(
+    order: tuple[int, ...], length: int
+) -> None:
+    """A list of four bytes, after its length; the payload may have ten, and lists a thousand."""
+    data = b"\x04list" + bytes(length)
+    parts = [data[:7], data[7:9], data[9:]]
+    inbound = Inbound(10, 1000)
+
+    def arrive() -> None:
+        for part in order:
+            inbound.add_piece(piece(part, per=True, data=parts[part]))
+
+    if length > 10:
+        with pytest.raises(MalformedError, match="message that is longer than allowed"):
+            arrive()
+        assert inbound.tail == 0
+    else:
+        arrive()
+        assert inbound.take(1).payloads[0] == data
+
+
+@pytest.mark.parametrize("before", [[], [1]])
+def test_a_list_that_is_too_long_is_refused_with_its_first_part(before: list[int]) -> None:
+    inbound = Inbound(100, 20)
+    for part in before:
+        inbound.add_piece(piece(part, per=True))
+    held = inbound.messages, inbound.bytes
+    with pytest.raises(MalformedError, match="a list that is longer"):
+        inbound.add_piece(piece(0, per=True, data=b"\x15abc"))
+    assert (inbound.messages, inbound.bytes) == held
+    inbound.add_piece(piece(0, per=True, data=b"\x14abc"))
+
+
 @pytest.mark.parametrize("changes", [{"per": True}, {"parts": 4}, {"withdrawn": True}])
 def test_parts_that_contradict_each_other_are_refused(changes: dict[str, object]) -> None:
     inbound = Inbound(100)

@@ -19,7 +19,7 @@ from causewire.transport.frames import put_run, read
 from causewire.transport.identities import Identities
 from causewire.transport.identity import Identity
 from causewire.transport.listing import Listing
-from causewire.transport.lists import MOST, ListReader, ListWriter
+from causewire.transport.lists import LONGEST, MOST, ListReader, ListWriter
 from causewire.transport.stream import ControlStream
 from causewire.transport.varint import MalformedError
 
@@ -75,6 +75,11 @@ def test_an_entry_takes_two_bytes_once_its_pair_is_known() -> None:
     first = writer.write((), (("a", "b", 1000), ("a", ("a", "b", "c"), 1001)))
     again = writer.write((), (("a", "b", 1020), ("a", ("a", "b", "c"), 1021)))
     assert (len(first) > 40, len(again)) == (True, 1 + 2 * 2)
+
+
+def test_a_list_of_the_longest_names_is_far_from_too_long() -> None:
+    entries = tuple([(f"{k}".ljust(255, "o"), f"{k}".ljust(255, "d"), 1 << 61) for k in range(128)])
+    assert len(ListWriter(lambda name: (name, 1)).write((), entries)) < 69 << 10 < LONGEST
 
 
 @pytest.mark.parametrize(

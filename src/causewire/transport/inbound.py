@@ -20,7 +20,7 @@ from heapq import heappop, heappush
 
 from ..core.run import MessageRun
 from .frames import Piece
-from .varint import MalformedError
+from .varint import MalformedError, get
 from .withdrawn import Withdrawn
 
 __all__ = ["OVERHEAD", "Inbound"]
@@ -51,12 +51,11 @@ class _Assembly:
         """How many parts have arrived."""
         return 1 if self.others is None else 1 + len(self.others)
 
-    def add(self, piece: Piece, longest: int) -> bool:
-        """Add a part that is not the first; return whether it is new.
+    def new(self, piece: Piece) -> bool:
+        """Return whether a part that is not the first to arrive is new.
 
         Raises:
-            MalformedError: The part contradicts the first, or there are more bytes than
-                `longest`.
+            MalformedError: The part contradicts the first.
         """
         first = self.first
         if (piece.pid, piece.per, piece.parts, piece.withdrawn) != (
@@ -66,15 +65,20 @@ class _Assembly:
             first.withdrawn,
         ):
             raise MalformedError("parts of one message that do not fit together")
+        return piece.part != first.part and (self.others is None or piece.part not in self.others)
+
+    def add(self, piece: Piece) -> None:
+        """Add a part that is new."""
         if self.others is None:
             self.others = {}
-        if piece.part == first.part or piece.part in self.others:
-            return False
-        if self.size + len(piece.data) > longest:
-            raise MalformedError("a message that is longer than allowed")
         self.others[piece.part] = piece.data
         self.size += len(piece.data)
-        return True
+
+    @property
+    def start(self) -> bytes | memoryview | None:
+        """The first bytes of the message, if they have arrived."""
+        first = self.first
+        return first.data if not first.part else (self.others or {}).get(0)
 
     def payload(self) -> bytes:
         """Return the message, as all parts have arrived."""
@@ -103,7 +107,7 @@ class Inbound:
     def __init__(self, longest: int, heads: int = 0) -> None:
         self._longest = longest
         self._heads = heads
-        """How much longer a flagged message may be: the list in front of its payload."""
+        """The most bytes of the list in front of the payload of a flagged message."""
         self.tail = 0
         """The last message of the chain that has arrived without a gap before it."""
         self._early: dict[int, MessageRun] = {}
@@ -195,19 +199,20 @@ class Inbound:
             MalformedError: The part contradicts what arrived before.
         """
         mid = piece.mid
-        longest = self._longest + self._heads if piece.per else self._longest
         known = self._early.get(piece.pid)
         if mid <= self.tail or (known is not None and known.mids[0] == mid):
             return None
         assembly = self._pieces.get(mid)
         if assembly is None:
-            if len(piece.data) > longest:
-                raise MalformedError("a message that is longer than allowed")
+            self._check_length(piece, None)
             assembly = self._pieces[mid] = _Assembly(piece)
             heappush(self._piece_mids, mid)
             self.messages += 1
             self.bytes += OVERHEAD
-        elif not assembly.add(piece, longest):
+        elif assembly.new(piece):
+            self._check_length(piece, assembly)
+            assembly.add(piece)
+        else:
             return None
         self.bytes += len(piece.data) + OVERHEAD
         if assembly.parts < piece.parts:
@@ -215,6 +220,34 @@ class Inbound:
         self._drop(mid)
         payload = assembly.payload()
         return self.add(MessageRun((mid,), piece.pid, (payload,), piece.per, len(payload)))
+
+    def _check_length(self, piece: Piece, assembly: _Assembly | None) -> None:
+        """Check that a message is not too long with a part that is to be added.
+
+        The length of its list is in the first part; until that has arrived, it may be any.
+
+        Raises:
+            MalformedError: It is too long, or its list is.
+        """
+        longest = self._longest
+        if piece.per and self._heads:
+            start = assembly.start if assembly and piece.part else None
+            if not piece.part:
+                start = piece.data
+            longest += self._heads if start is None else self._head(start)
+        if len(piece.data) + (assembly.size if assembly else 0) > longest:
+            raise MalformedError("a message that is longer than allowed")
+
+    def _head(self, start: bytes | memoryview) -> int:
+        """Return how many bytes of a message that begins like this are not its payload.
+
+        Raises:
+            MalformedError: The list is too long.
+        """
+        listed, at = get(bytes(start[:8]), 0)
+        if listed > self._heads:
+            raise MalformedError("a list that is longer than allowed")
+        return at + listed
 
     def _drop(self, mid: int) -> None:
         """Forget the parts of a message. Its entry in the heap is skipped later."""

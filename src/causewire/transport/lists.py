@@ -26,7 +26,10 @@ MOST = 4096
 """The most pairs or slots in a table; then both ends begin a new one."""
 
 LONGEST = 1 << 20
-"""The most bytes of a list that a message may have in addition to its payload."""
+"""The most bytes of a list that a message may have in front of its payload.
+
+128 entries of processes that were never mentioned, with names of 255 bytes, take 68 KiB. The
+rest is for groups, whose members an entry may have to name."""
 
 _AGAIN: tuple[Any, ...] = ()
 """In the place of a pair of which has to be asked again what it is called."""
