@@ -7,10 +7,14 @@ from copy import copy
 import pytest
 
 from causewire.core.adaptive import Adaptive, AdaptiveMessage, Got, News, Part, Seen
+from causewire.core.adaptive_packets import UNMET
 from causewire.core.endpoint import LocalProtocolError, RemoteProtocolError
 from causewire.core.fifo import Ack
+from causewire.core.saved_adaptive import save_adaptive
 
 B = "b\0"
+VOID = News(1, (("a", B, 1), ("a", UNMET, 1)))
+"""Message 1 of a to B does not come, and no earlier one to any alias."""
 
 
 def kinds(endpoint: Adaptive) -> list[tuple[str, str]]:
@@ -50,7 +54,7 @@ def test_messages_to_an_alias_are_void_when_the_process_is_given_up(identified: 
         assert a.forget("b") == (1,)
     else:
         assert a.abandon(B) == (1,)
-    assert a.take_packets() == [("c", News(1, (("a", B, 1),)))]
+    assert a.take_packets() == [("c", VOID)]
     assert not list(a._past)
     a.expect(B)
     assert a.send(B, "again") == 3
@@ -75,7 +79,7 @@ def test_what_is_void_is_reported_before_the_ack_of_the_message_that_listed_it()
     a.send("c", "y")
     a.take_packets()
     a.abandon(B)
-    assert a.take_packets() == [("c", News(1, (("a", B, 1),)))]
+    assert a.take_packets() == [("c", VOID)]
 
 
 @pytest.mark.parametrize("identified", [True, False])
@@ -92,7 +96,7 @@ def test_a_later_incarnation_hears_from_the_origin_what_does_not_come(identified
     a.send(B, "again")
     a.identify(B, "b2")
     packets = a.take_packets()
-    assert ("b2", News(1, (("a", B, 1),))) in packets
+    assert ("b2", News(1, (("a", B, 1),)) if identified else VOID) in packets
     assert [packet.kind for to, packet in packets if to != "b2"] == []
 
 
@@ -107,11 +111,11 @@ def test_everybody_hears_from_the_origin_what_does_not_come(identified: bool) ->
         a.forget("b")
     else:
         a.abandon(B)
-    void = News(1, (("a", B, 1),))
-    assert a.take_packets() == [("c", void), ("d", void)]
+    over = ("a", UNMET, 1)
+    assert a.take_packets() == [("c", VOID), ("d", News(1, (over,)))]
     a.expect("e\0")
     a.identify("e\0", "e")
-    assert a.take_packets() == [("e", void)]
+    assert a.take_packets() == [("e", News(1, (("a", "e\0", 1), over)))]
     assert copy(a) == a
 
 
@@ -214,3 +218,95 @@ def test_a_part_that_comes_again_may_lack_entries_of_the_dead() -> None:
     assert d.take_packets() == [("a", Got(1, 1))]
     with pytest.raises(RemoteProtocolError, match="after 1 parts"):
         d.receive("a", Part(1, 1, (("b", "c", 2),)))
+
+
+def size_after(count: int) -> tuple[int, int]:
+    """The size of the state of a process that dialled so many names, and of its news to another.
+
+    Every other one of them is met, and gone later.
+    """
+    a = Adaptive("a")
+    for k in range(count):
+        alias, name = f"{k:05}\0", f"{k:05}"
+        a.expect(alias)
+        mid = a.send(alias, "x")
+        a.take_packets()
+        if k % 2:
+            a.identify(alias, name)
+            if k % 4 == 1:
+                a.receive(name, Ack(mid))
+            a.forget(name)
+            a.drop_unmentioned()
+        else:
+            a.abandon(alias)
+    a.expect("z\0")
+    a.identify("z\0", "z")
+    ((_, news),) = a.take_packets()
+    return len(repr(save_adaptive(a, id))), len(news[2])
+
+
+def test_names_that_were_dialled_and_are_gone_take_no_room() -> None:
+    assert size_after(1000) == (size_after(1001)[0], 2)
+    assert size_after(1000)[0] <= size_after(10)[0] + 10  # numbers have more digits
+
+
+def test_what_may_still_come_is_not_taken_for_over() -> None:
+    """a waits for the ack of b, which it has met, while it gives d up, which it never met."""
+    a = started()
+    a.identify(B, "b")
+    a.expect("d\0")
+    a.send("d\0", "y")
+    a.take_packets()
+    a.abandon("d\0")
+    news = dict(a.take_packets())
+    assert news["c"] == News(1, (("a", "d\0", 3),))
+    a.receive("c", Seen(1))
+    a.receive("b", Ack(1))
+    a.expect("e\0")
+    a.identify("e\0", "e")
+    assert dict(a.take_packets())["e"] == News(1, (("a", "e\0", 3), ("a", UNMET, 3)))
+    assert copy(a) == a
+
+
+def test_what_is_over_is_dropped_and_passed_on() -> None:
+    """e has an entry, and listed it to f; nothing is left of whoever told e."""
+    e = Adaptive("e", cap=1)
+    e.receive("a", AdaptiveMessage(9, 0, "w", (), ()))
+    entries = (("a", "b\0", 1), ("a", "d\0", 5), ("g", "b\0", 1))
+    e.receive("c", AdaptiveMessage(1, 0, "w", (), entries))
+    e.take_packets()
+    e.send("f", "waits")
+    e.take_packets()
+    e.forget("c")
+    e.receive("a", News(1, (("a", UNMET, 4),)))
+    assert list(e._past) == [("a", "d\0", 5), ("g", "b\0", 1), ("e", "f", 1)]
+    assert e.held_back == 1
+    e.receive("a", News(2, (("a", UNMET, 5),)))
+    packets = e.take_packets()
+    assert [packet[5] for to, packet in packets if to == "f"] == [(("g", "b\0", 1),)]
+    e.receive("h", AdaptiveMessage(1, 0, "w", (), (("a", "b\0", 1), ("a", "k\0", 6))))
+    known = {entry for entry in e._past if entry[0] == "a"}
+    assert known == {("a", "k\0", 6)}, "it is not learnt again from whoever has not heard"
+    assert copy(e) == e
+    with pytest.raises(RemoteProtocolError, match="cannot know"):
+        e.receive("h", News(1, (("a", UNMET, 4),)))
+
+
+def test_a_process_that_is_waited_for_hears_it_from_others() -> None:
+    """b has not met a; it holds what e sent, which listed a message to an alias of b."""
+    e = Adaptive("e")
+    e.receive("a", AdaptiveMessage(9, 0, "w", (), ()))
+    e.receive("c", AdaptiveMessage(1, 0, "w", (), (("a", "b\0", 1),)))
+    e.send("b", "x")
+    assert dict(e.take_packets())["b"][5] == (("a", "b\0", 1),)
+    e.receive("a", News(1, (("a", UNMET, 1),)))
+    assert dict(e.take_packets())["b"] == News(1, (("a", "b\0", 1),))
+
+
+def test_what_is_over_says_nothing_of_messages_by_name() -> None:
+    """a has met b, and has sent it message 2 by its name."""
+    b = Adaptive("b")
+    b.receive("a", AdaptiveMessage(1, 0, "w", (), ()))
+    b.receive("a", News(1, (("a", UNMET, 2),)))
+    b.receive("c", AdaptiveMessage(1, 0, "later", (), (("a", "b", 2),)))
+    assert b.held_back == 1

@@ -372,7 +372,7 @@ class Adaptive(RunEndpoint):
         self._deliver(source, mid, payload)
 
     def _learn(self, source: str, entries: Entries) -> None:
-        self._past.learn(self._of_the_living(entries), source)
+        self._past.learn(self._to_be_delivered(self._of_the_living(entries)), source)
 
     def _receive_part(self, source: str, part: Packet) -> None:
         _, mid, number, entries = part
@@ -459,8 +459,10 @@ class Adaptive(RunEndpoint):
             self._held.state(),
             tuple([peer.name for peer in self._burst]),
             frozenset(self._void.items()),
-            frozenset(self._listed_as.items()),
+            self._aliased,
+            self._over,
             frozenset(self._dropped.items()),
+            frozenset(self._unmet.items()),
         )
 
     def _copy_into(self, twin: Self) -> None:

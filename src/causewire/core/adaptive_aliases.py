@@ -20,6 +20,27 @@ destination, if it ever meets it, or else those from whom the destination has th
 This is safe: messages to an alias become void when their origin gives up the process for
 which it stood. What it sends to the next incarnation has higher numbers, so a process that
 takes a number for void gets no message of that number any more.
+
+What the origin keeps does not grow with the names that it has called by an alias:
+
+    To the destination, when it is met: no message of the origin with a number below that of the
+    first one to it comes. That holds by itself, as numbers grow. So nothing is kept for each name
+    but the number of the last message that was sent to any alias (`_aliased`), to say no more
+    than is needed.
+
+    To everybody: let W be below the number of each message to an alias that is not acked and
+    whose process is not given up, and not above that of the newest message to an alias. Then all
+    messages to aliases up to W are delivered, or do not come; and this stays true, as later ones
+    have higher numbers. So one report with the number W (`UNMET`) takes the place of those for
+    single aliases. Whoever gets it drops all such entries of the origin, tells those to whom it
+    listed them, and does not learn them again (`_unmet`): by I2 of `adaptive` this is news like any
+    other. It concerns only entries with an alias; the destination of an entry reads the alias as
+    its own name, so for itself it takes nothing from this report. It needs nothing: if it has met
+    the origin, it has been told the number above, and what has a higher one was sent to it. If
+    not, it hears of the single entry from whoever listed it, as before.
+
+A report for a single alias is kept (`_dropped`) only while an earlier message to another alias may
+still be delivered.
 """
 
 from __future__ import annotations
@@ -30,7 +51,7 @@ from typing import Self
 
 from .adaptive_held import RunBuffer, TellingBuffer
 from .adaptive_lanes import LaneEndpoint
-from .adaptive_packets import Entry, is_alias
+from .adaptive_packets import UNMET, Entries, Entry, is_alias
 from .endpoint import Blocked, LocalProtocolError
 
 __all__ = ["AliasEndpoint"]
@@ -39,7 +60,7 @@ __all__ = ["AliasEndpoint"]
 class AliasEndpoint(LaneEndpoint):
     """Lets a driver name processes, and use names again."""
 
-    __slots__ = ("_dropped", "_held", "_listed_as", "_void")
+    __slots__ = ("_aliased", "_dropped", "_held", "_over", "_unmet", "_void")
 
     def __init__(
         self, me: str, group: Iterable[str] | None = None, *, cap: int | None = None
@@ -48,10 +69,15 @@ class AliasEndpoint(LaneEndpoint):
         self._held = RunBuffer()
         self._void: dict[str, int] = {}
         """By origin: messages to an alias of this process up to this number do not come."""
-        self._listed_as: dict[str, int] = {}
-        """By alias: the last message of this process that may be listed as one to it."""
+        self._aliased = 0
+        """The last message of this process to an alias that is not in use any more."""
+        self._over = 0
+        """Messages of this process to aliases up to this number are delivered or do not come,
+        and those that do not come are not in `_dropped`."""
         self._dropped: dict[str, int] = {}
         """By alias: messages of this process to it up to this number do not come."""
+        self._unmet: dict[str, int] = {}
+        """By origin: what it said of itself, as in `_over`."""
 
     def tell_waits(self) -> None:
         """Have `take_waits` return what messages wait for; without this it costs nothing."""
@@ -103,14 +129,19 @@ class AliasEndpoint(LaneEndpoint):
         self._peers[name] = record
         record.name = name
         record.provisional = False
-        if alias in self._listed_as:
-            self._report(record, self.me, alias, self._listed_as[alias])
+        first = record.mids[record.head] if record.posted else self._mid + 1
+        if before := min(first - 1, self._aliased):
+            self._report(record, self.me, alias, before)
+        if record.posted:
+            record.alias = (alias, record.posted)
+            self._aliased = max(self._aliased, record.posted)
+        if self._dropped:
+            self._compact()
+        if self._over:
+            self._report(record, self.me, UNMET, self._over)
         for other, last in self._dropped.items():
             if other != alias:
                 self._report(record, self.me, other, last)
-        if record.posted:
-            record.alias = (alias, record.posted)
-            self._listed_as[alias] = record.posted
         self._past.rename_peer(alias, name)
         if alias in self._due:
             del self._due[alias]
@@ -134,8 +165,7 @@ class AliasEndpoint(LaneEndpoint):
         if record is None or not record.provisional:
             raise LocalProtocolError(f"{alias!r} is not an alias")
         self._flush()
-        if record.posted:
-            self._listed_as[alias] = record.posted
+        self._aliased = max(self._aliased, record.posted)
         self._past.drop_peer(alias)
         failed = self._drop_record(alias)
         self._delivered(self.me, alias, self._mid, alias)
@@ -147,9 +177,38 @@ class AliasEndpoint(LaneEndpoint):
     def _report_dropped(self, alias: str, last: int) -> None:
         """Let everybody know that messages to an alias up to `last` do not come."""
         self._dropped[alias] = last
+        self._compact()
+        told = (alias, last) if alias in self._dropped else (UNMET, self._over)
         for peer in self._peers.values():
             if not peer.provisional:
-                self._report(peer, self.me, alias, last)
+                self._report(peer, self.me, *told)
+
+    def _compact(self) -> None:
+        """Replace what is known of single aliases by one number, as far as that is true."""
+        over = self._aliased
+        for peer in self._peers.values():
+            if (peer.provisional or peer.alias is not None) and peer.head < len(peer.mids):
+                over = min(over, peer.mids[peer.head] - 1)
+        dropped = {alias: last for alias, last in self._dropped.items() if last > over}
+        if len(dropped) < len(self._dropped):
+            self._dropped = dropped
+            self._over = over
+
+    def _unmet_over(self, origin: str, mid: int) -> None:
+        if mid <= self._unmet.get(origin, 0):
+            return
+        self._unmet[origin] = mid
+        dests = self._past.dests_from(origin)
+        dests.update([dest for source, dest in self._indexed if source == origin])
+        for dest in sorted([dest for dest in dests if is_alias(dest)]):
+            self._delivered(origin, dest, mid, origin)
+
+    def _to_be_delivered(self, entries: Entries) -> Entries:
+        """Return the entries without those that `_unmet` says to be over."""
+        unmet = self._unmet
+        if not unmet:
+            return entries
+        return tuple([e for e in entries if not is_alias(e[1]) or unmet.get(e[0], 0) < e[2]])
 
     def void(self, origin: str, mid: int) -> None:
         """Wait no longer for messages up to `mid` that `origin` sent to an alias.
@@ -165,6 +224,7 @@ class AliasEndpoint(LaneEndpoint):
         failed = super()._forget(peer)
         self._held.forget(peer)
         self._void.pop(peer, None)
+        self._unmet.pop(peer, None)
         if record is not None and record.alias is not None:
             self._report_dropped(*record.alias)
         return failed
@@ -173,8 +233,10 @@ class AliasEndpoint(LaneEndpoint):
         super()._copy_into(twin)
         twin._held = self._held.copy()
         twin._void = self._void.copy()
-        twin._listed_as = self._listed_as.copy()
+        twin._aliased = self._aliased
+        twin._over = self._over
         twin._dropped = self._dropped.copy()
+        twin._unmet = self._unmet.copy()
 
     # -- names of processes that are gone ---------------------------------------
 

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Self
 
-from .adaptive_packets import Dest, Entries, News, Seen, is_alias
+from .adaptive_packets import UNMET, Dest, Entries, News, Seen, is_alias
 from .adaptive_past import Past
 from .adaptive_peer import AdaptivePeer
 from .endpoint import Outgoing, Packet, RemoteProtocolError
@@ -44,6 +44,10 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
     @abstractmethod
     def _shorten(self, origin: str, dest: Dest, mid: int) -> None:
         """Take the messages of a pair up to `mid` off the lists of waiting messages."""
+
+    @abstractmethod
+    def _unmet_over(self, origin: str, mid: int) -> None:
+        """Messages of a process to aliases, up to `mid`, are delivered or do not come."""
 
     def _acks_came(self, peer: AdaptivePeer) -> None:
         """It has delivered more messages, and what was on its way to it before them."""
@@ -109,7 +113,10 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
             raise RemoteProtocolError(f"{source!r} sent news, and nothing before")
         entries = self._of_the_living(news[2])
         for origin, dest, mid in entries:
-            if origin == me:  # listed to an alias of this process: see `adaptive_aliases`
+            if dest == UNMET:
+                if origin != source:
+                    raise RemoteProtocolError(f"{source!r} cannot know what {origin!r} has met")
+            elif origin == me:  # listed to an alias of this process: see `adaptive_aliases`
                 if mid > self._mid:
                     raise RemoteProtocolError(f"{source!r} has news of message {mid}, never sent")
             elif dest == me or (dest.__class__ is tuple and me in dest):
@@ -119,7 +126,9 @@ class ReportingEndpoint(FifoEndpoint[AdaptivePeer]):
                         f"{me!r} has not delivered message {mid} of {origin!r}"
                     )
         for origin, dest, mid in entries:
-            if me not in (origin, dest):
+            if dest == UNMET:
+                self._unmet_over(origin, mid)
+            elif me not in (origin, dest):
                 self._delivered(origin, dest, mid, source)
         self._packets.append((source, _new(Seen, ("seen", news[1]))))
 

@@ -16,6 +16,7 @@ from .endpoint import Numbered, Packet, RemoteProtocolError, check_number
 from .fifo import check_order
 
 __all__ = [
+    "UNMET",
     "AdaptiveMessage",
     "Checked",
     "Dest",
@@ -38,6 +39,10 @@ Entry: TypeAlias = tuple[str, Dest, int]
 """A message: its origin, its destination or group, and its number."""
 
 Entries: TypeAlias = tuple[Entry, ...]
+
+
+UNMET = "\0"
+"""In news, in the place of a destination: all aliases (`adaptive_aliases`)."""
 
 
 def is_alias(dest: Dest) -> bool:

@@ -238,6 +238,11 @@ class Past:
         for (origin, dest), mid in self._settled.items():
             yield origin, dest, mid
 
+    def dests_from(self, origin: str) -> set[Dest]:
+        """Return the destinations of a process, of items and of those to be reported."""
+        known = {dest for dest, items in self._items.items() if origin in items}
+        return known.union([dest for source, dest in self._owed if source == origin])
+
     def footprint(self) -> int:
         """Return the number of integers and identifiers."""
         size = 3 * len(self._settled) + sum(2 + 3 * len(peers) for peers in self._owed.values())

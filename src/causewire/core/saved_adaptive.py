@@ -97,14 +97,13 @@ def save_adaptive(endpoint: Adaptive, index: Callable[[Any], int]) -> list[Any]:
         list(endpoint._open.items()),
         list(endpoint._copies.items()),
         endpoint._void,
-        endpoint._listed_as,
-        endpoint._dropped,
+        [endpoint._aliased, endpoint._over, endpoint._dropped, endpoint._unmet],
     ]
 
 
 def restore_adaptive(endpoint: Adaptive, payloads: list[Any], saved: list[Any]) -> None:
     """Do the reverse; the peers are there already."""
-    past, held, indexed, groups, copies, void, listed_as, dropped = saved
+    past, held, indexed, groups, copies, void, aliases = saved
     _restore_past(endpoint._past, *past)
     _restore_held(endpoint._held, payloads, *held)
     lanes = {(name, w.mid): w for name, peer in endpoint._peers.items() for w in peer.lane}
@@ -115,8 +114,8 @@ def restore_adaptive(endpoint: Adaptive, payloads: list[Any], saved: list[Any]) 
     endpoint._open = {tuple(group): mid for group, mid in groups}
     endpoint._copies = {mid: count for mid, count in copies}  # noqa: C416 - lists of two
     endpoint._void = dict(void)
-    endpoint._listed_as = dict(listed_as)
-    endpoint._dropped = dict(dropped)
+    endpoint._aliased, endpoint._over, dropped, unmet = aliases
+    endpoint._dropped, endpoint._unmet = dict(dropped), dict(unmet)
 
 
 def _past(past: Past) -> list[Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.adaptive_packets import UNMET
 from .identity import Identity
 from .lists import Process
 
@@ -63,6 +64,8 @@ class Identities:
             return string, self._me.incarnation
         if string.endswith("\0\0"):
             return string[:-2], 0
+        if string == UNMET:
+            return self._me.name, 0
         return self._processes[string]
 
     def gone(self, process: Process) -> bool:

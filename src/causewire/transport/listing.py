@@ -52,6 +52,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..core.adaptive import Adaptive, Checked, Dest, Entries, Entry, Got, News, Part, Seen
+from ..core.adaptive_packets import UNMET
 from ..core.endpoint import Blocked, Packet, RemoteProtocolError
 from ..core.run import MessageRun
 from ..core.saved import unacknowledged
@@ -299,6 +300,8 @@ class Listing(Native):
         """Do the same, and keep messages to this process before it was met apart."""
         me = self.endpoint.me
         pair = self._resolve(origin, dest)
+        if pair is not None and dest == (origin[0], 0):
+            return pair[0], UNMET
         return (pair[0], me + "\0") if pair is not None and dest == (me, 0) else pair
 
     def acked(self, source: str, mid: int) -> int:
