@@ -48,7 +48,7 @@ class Bridge:
         "_late",
         "_notice",
         "_patient",
-        "_thread",
+        "_thread_id",
         "_timer",
         "_timer_at",
         "due",
@@ -63,7 +63,7 @@ class Bridge:
         self.transport = transport
         self.sock = sock
         self.loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
+        self._thread_id = threading.get_ident()
         self.due = False
         """Whether the end of the turn is scheduled."""
         self._patient = False
@@ -106,7 +106,7 @@ class Bridge:
             NodeError: The caller is on another event loop, or in another thread.
         """
         running = _get_running_loop()
-        here = threading.get_ident() == self._thread
+        here = threading.get_ident() == self._thread_id
         if running is not self.loop and (running is not None or not here):
             raise NodeError(
                 f"{self.transport.me.name} runs on another event loop: call it there, with "
