@@ -31,6 +31,7 @@ from causewire.node import (
     message_id,
 )
 from causewire.node.base import GIVE_UP_AFTER
+from causewire.node.bridge import Bridge
 from causewire.testing.virtual import VirtualLoop, run
 from causewire.trace import open_trace
 
@@ -254,6 +255,41 @@ def test_a_lost_goodbye_is_repeated_and_its_failure_is_said(
 
     run(main)
     assert "these peers have not heard of it: alice" in caplog.text
+
+
+def test_who_leaves_answers_the_goodbyes_of_others_before_its_socket_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two leave at once: what the first owes the other is not left to a turn that never ends."""
+    end_turn = Bridge._soon_for_acks
+
+    async def main(loop: VirtualLoop) -> None:
+        alice, bob = await node(loop, "alice").start(), await node(loop, "bob").start()
+        await (await alice.send("bob", b"x")).delivered()
+        await bob.receive()
+        stuck = alice._bridge
+
+        def soon(bridge: Bridge) -> None:
+            if bridge is not stuck or not bridge.transport._peers.departed:
+                end_turn(bridge)
+
+        monkeypatch.setattr(Bridge, "_soon_for_acks", soon)
+
+        def fate(source: Any, to: Any, data: bytes) -> list[float]:
+            """Lose what alice says before she has heard bob's goodbye, hers included."""
+            departed = alice._transport._peers.departed
+            return [0.001] if source[1] == 2 or departed else []
+
+        await asyncio.sleep(0.1)
+        loop.network.fate = fate
+        start = loop.now
+        leaving = asyncio.create_task(alice.close())
+        await bob.close()
+        assert bob.unheard == ()
+        assert loop.now - start < 0.1
+        await leaving
+
+    run(main)
 
 
 def test_a_full_disk_does_not_touch_messages(tmp_path: Path) -> None:

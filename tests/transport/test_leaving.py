@@ -72,6 +72,17 @@ def test_who_left_properly_has_left_whoever_says_so() -> None:
     assert three["carol"].unheard == []  # the repeated goodbye is acknowledged
 
 
+def test_who_heard_of_a_goodbye_from_another_says_so_and_is_not_waited_for() -> None:
+    """carol leaves; bob hears it from ann, before carol's own goodbye, and may leave as well."""
+    three = Three()
+    three.cut = {("carol", "bob")}
+    three["carol"].close()
+    three.run(0.3)
+    assert PeerLeft("carol", 0) in events(three["bob"])
+    assert three["carol"].unheard == []
+    assert not [e for e in events(three["carol"]) if isinstance(e, NodeSuperseded | PeerLeft)]
+
+
 def test_a_newcomer_hears_who_left_and_who_was_given_up() -> None:
     three = Three()
     three["carol"].close()

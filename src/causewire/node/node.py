@@ -123,18 +123,18 @@ class Node(Storing, Resolving):
         self._try_send = self._refuse
         wake(self._senders)
         clock = bridge.loop.time
-        deadline = clock() + (self._drain if drain is None else drain)
+        deadline = clock() + (wait := self._drain if drain is None else drain)
         while not self._transport.settled and clock() < deadline:
             await asyncio.sleep(min(0.01, max(0.0, deadline - clock())))
         drained = self._end_drain()
         if leave if leave is not None else self._gate is None:
             self._transport.close()
             bridge.flush()
-            wait = self._drain if drain is None else drain
             deadline = max(deadline, clock() + min(GOODBYE, wait))
             while self._transport.unheard and clock() < deadline:
                 await asyncio.sleep(min(0.01, max(0.0, deadline - clock())))
             self._end_goodbye()
+            bridge.flush()  # others who leave may wait for an answer
             if self._gate is not None:
                 self._next_life(clock())
                 bridge.transport = self._transport

@@ -373,8 +373,8 @@ class Peers:
         """Act on an obituary: all incarnations of a process below a number are gone.
 
         `word` is that number, with the bit `LEFT` if the last of them left properly.
-        Returns the session that ended, if one did: its peer may be alive after all, and the
-        caller tells it.
+        Returns the session that ended, if one did: its peer may be alive after all, or may wait
+        until everybody has heard its goodbye, and the caller tells it.
 
         Raises:
             MalformedError: The name or the number is impossible.
@@ -383,6 +383,8 @@ class Peers:
         if not floor or not name.isprintable():
             raise MalformedError("an impossible incarnation or name")
         if name == self.me.name and floor > self.me.incarnation:
+            if self.closing and informant in self.live:
+                self.live[informant].bye_acked = True
             self.superseded(floor, False, informant, now)
             return None
         if floor <= self.floors.get(name, 0):
@@ -400,8 +402,7 @@ class Peers:
             return None
         if floor == known + 1 and left:
             self.left(session, now)
-            return None
-        if floor == known + 1:
+        elif floor == known + 1:
             self.known[name].gone = True
             reason = UNREAD if informant == name else ""
             self.end(session, floor, now, lambda *args: PeerForgotten(args[0], args[1], reason))

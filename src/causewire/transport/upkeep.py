@@ -8,8 +8,10 @@ from heapq import nlargest
 from .config import TransportConfig
 from .errors import Superseded, UnknownPeer
 from .events import Address, Event, PeerSilent
+from .frames import put_obituary
 from .greeter import Greeter
 from .identity import Identity, Peer
+from .obituaries import LEFT
 from .outbound import messages_in
 from .peers import Peers
 from .recovery import Sent
@@ -289,11 +291,16 @@ class Upkeep:
                 self._peers.obituary(name, incarnation + 1, self._me.name, now)
 
     def tell_forgotten(self, session: Session) -> None:
-        """Tell the peer of a session that ended that its incarnation is given up."""
-        name = session.name
-        self._greeter.greet(
-            self._peers.known[name], self._peers.floors[name], True, session.address
-        )
+        """Tell the peer of a session that ended that its incarnation is gone.
+
+        If it has left, it need not wait until its own goodbye has arrived here.
+        """
+        name, floor = session.name, self._peers.floors[session.name]
+        if session.tag and self._peers.known[name].left:
+            datagram = session.single(put_obituary(name, LEFT | floor))
+            self._greeter.out.append((datagram, session.address))
+        else:
+            self._greeter.greet(self._peers.known[name], floor, True, session.address)
 
     def repair(self, session: Session, lost: list[Sent]) -> None:
         """Have the contents of lost datagrams sent again."""
