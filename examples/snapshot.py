@@ -120,7 +120,7 @@ async def count_money(protocol: str, children: dict[str, Child]) -> None:
 
 async def main(name: str = "") -> None:
     children = {} if name else {name: await start(__file__, name) for name in BANKS}
-    for protocol in ("fifo", "csps"):
+    for protocol in ("fifo", "adaptive"):
         await (be(name, protocol) if name else count_money(protocol, children))
     for child in children.values():
         await child.end()

@@ -104,7 +104,7 @@ async def play(protocol: str, children: dict[str, Child]) -> None:
 
 async def main(name: str = "") -> None:
     children = {} if name else {name: await start(__file__, name) for name in NAMES}
-    for protocol in ("fifo", "csps"):
+    for protocol in ("fifo", "adaptive"):
         await (edit(name, protocol) if name else play(protocol, children))
     for child in children.values():
         await child.end()

@@ -38,7 +38,7 @@ fifo:
   ann has 'To be or not to be'
   bob has 'To be or not to be'
   cy  has 'To be', 13 lost
-csps:
+adaptive:
   ann has 'To be or not to be'
   bob has 'To be or not to be'
   cy  has 'To be or not to be'
@@ -50,7 +50,7 @@ done: compress, encode, index, render, train, upload
     "snapshot": """\
 fifo:
   west has received money from north that north has not sent
-csps:
+adaptive:
   balances and money under way: 3000
 """,
     "counter": """\
