@@ -222,7 +222,8 @@ class World:
                 self.send(process, (frame.member,), Refused(frame.member, False))
         elif isinstance(frame, Refused):
             if frame.final and machine is not None and frame.member == machine.me:
-                process.machine = None
+                if not machine.joined:  # another member has let it in meanwhile: see `Groups`
+                    process.machine = None
         elif machine is not None:
             if not machine.joined and getattr(frame, "state", None) is not None:
                 process.replica = None
