@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from causewire.check import Columns, Kernel, OrderError, Stream
+from causewire.check import stretches as module
 from causewire.check.kernel import Found, Odd
 from causewire.check.stretches import Stretch
 from causewire.trace import Event, trace_of
@@ -253,3 +254,31 @@ def test_processes_that_are_mentioned_beyond_the_end() -> None:
     assert kernel.last_seq.tolist() == [1, -1, -1]
     assert kernel.first_mid.tolist() == [1, -1, -1]
     assert kernel.last_mid.tolist() == [2, -1, -1]
+
+
+def test_rows_are_searched_for_first_ones_only_if_somebody_is_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To go through all rows again would take a tenth of the check of a stretch."""
+    search, searches = module._note_first, []
+
+    def counted(*arguments: Any) -> None:
+        searches.append(arguments)
+        search(*arguments)
+
+    monkeypatch.setattr(module, "_note_first", counted)
+    events = wide_run(random.Random("first"), 5, 3000, 0.0)
+    events = [e for e in events if e.process != "p4" or e.kind != "send"]  # p4 never sends
+    run, columns = rows_of(events)
+    kernel, n = Stretch(), len(run.processes)
+    for at in range(0, len(events), 100):
+        kernel.feed(columns.rows(at, at + 100), n, at)
+    kernel.end()
+    assert 1 <= len(searches) <= 2 * n < len(events) / 100
+    for name, first, last, mid in zip(
+        run.processes, kernel.first_seq, kernel.last_seq, kernel.first_mid, strict=True
+    ):
+        mine = [e for e in events if e.process == name]
+        sent = [e.mid for e in mine if e.kind == "send"]
+        assert (first, last) == (mine[0].seq, mine[-1].seq)
+        assert mid == (sent[0] if sent else -1)

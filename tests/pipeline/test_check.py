@@ -289,6 +289,26 @@ def test_lost_messages_are_noticed_before_the_shape_is_chosen(
     assert found.value.args == (shape,)
 
 
+@pytest.mark.parametrize(
+    ("sends", "delivers", "share"),
+    [
+        ([], [], 0.0),
+        ([("b",), ("b",)], [], 1.0),
+        ([("b", "b")], [("b", 1)], 0.0),  # named twice, and there is one copy
+        ([("b", "c"), ("c",)], [("b", 1), ("c", 2), ("c", 2)], 1 / 3),
+    ],
+)
+def test_the_share_of_copies_that_are_overdue(sends: Any, delivers: Any, share: float) -> None:
+    rows = [Event("r", "a", k, None, None, "send", "a", k, to) for k, to in enumerate(sends, 1)]
+    rows += [
+        Event("r", d, k, None, None, "deliver", "a", mid, ("a",))
+        for k, (d, mid) in enumerate(delivers)
+    ]
+    rows += [Event("r", "z", k, None, None, "ack", "", 0) for k in range(len(rows) + 1)]
+    (chunk,) = Stream(trace_of(rows)).chunks()
+    assert large.overdue_share(chunk.columns) == pytest.approx(share)
+
+
 def test_bad_rows_are_counted_when_none_is_to_be_shown() -> None:
     """`check` does so, and so must the sum of what tasks found."""
     events = [Event("r", "b", k, k, k, "deliver", "a", k, ("a",)) for k in (1, 2)]

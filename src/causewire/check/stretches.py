@@ -73,12 +73,16 @@ class Stretch(Kernel):
 
     def feed(self, columns: Columns, processes: int, position: int = 0) -> None:
         """The next rows; `processes` is how many they and all before mention."""
-        if not self._beyond:
-            new = np.full(processes - len(self.first_seq), -1, np.int64)
-            self.first_seq = np.append(self.first_seq, new)
-            self.first_mid = np.append(self.first_mid, new)
-            _note_first(columns, self.first_seq, self.first_mid)
         super().feed(columns, processes, position)
+        if self._beyond:
+            return
+        new = np.full(self._processes - len(self.first_seq), -1, np.int64)
+        self.first_seq = np.append(self.first_seq, new)
+        self.first_mid = np.append(self.first_mid, new)
+        # The kernel knows the last ones anyway: so it is rarely worth to go through the rows.
+        last_seq, last_mid = (last[: self._processes] for last in self._state[:2])
+        if ((self.first_seq < 0) & (last_seq >= 0) | (self.first_mid < 0) & (last_mid >= 0)).any():
+            _note_first(columns, self.first_seq, self.first_mid)
 
     def end(self) -> None:
         """What comes now is beyond the stretch."""

@@ -172,11 +172,17 @@ def overdue_share(columns: Columns) -> float:
 
     Where messages arrive soon, this is the share of those that are lost.
     """
-    sends = np.flatnonzero(columns.kind[: len(columns.kind) // 2] == SEND)
-    copies = int(np.diff(columns.first)[sends].sum())
-    if not copies:
+    half = len(columns.kind) // 2
+    sender = np.repeat(np.arange(half), np.diff(columns.first[: half + 1]))
+    causal = columns.kind[sender] == SEND
+    if not causal.any():
         return 0.0
     message = columns.mid << 20 ^ columns.origin
-    known = (columns.kind == DELIVER) & np.isin(message, message[sends])
-    arrived = np.unique(message[known] << 20 ^ columns.process[known])
-    return max(0.0, 1 - len(arrived) / copies)
+    peers = columns.peers[columns.first[0] : columns.first[half]]
+    sent = np.sort(message[sender[causal]] << 20 ^ peers[causal])
+    known = columns.kind == DELIVER
+    arrived = np.sort(message[known] << 20 ^ columns.process[known])
+    if not len(arrived):
+        return 1.0
+    place = np.searchsorted(arrived, sent)  # in order, which takes a third of `isin`
+    return float((arrived[np.minimum(place, len(arrived) - 1)] != sent).mean())
