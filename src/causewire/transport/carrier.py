@@ -23,6 +23,7 @@ from ..core.payloads import replace_payload
 from ..core.run import MessageRun
 from ..core.saved import unacknowledged
 from ..protocols import Protocol, create
+from .missing import Missing, missing
 from .withdrawn import NOTHING
 
 __all__ = ["Carrier", "Native", "is_native"]
@@ -151,6 +152,11 @@ class Carrier(ABC):
     @abstractmethod
     def blocked(self) -> list[Blocked]:
         """Return what is held back, and why."""
+
+    @property
+    def missing(self) -> list[Missing]:
+        """What messages that have arrived here wait for."""
+        return missing(self.blocked(), self.lists) if self.waits else []
 
     def tell_waits(self) -> None:  # noqa: B027 - most do not tell
         """Have `take_waits` return what messages wait for, if the protocol tells it."""

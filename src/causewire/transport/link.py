@@ -428,6 +428,10 @@ class Link(Carrier):
     def absent(self) -> dict[str, int]:
         return self._epochs.absent
 
+    @property
+    def waits(self) -> bool:
+        return self.changing or self.endpoint.held_back > 0
+
     def blocked(self) -> list[Blocked]:
         return self.endpoint.blocked()
 

@@ -66,7 +66,7 @@ from .status import Status, status_of
 from .unread import Unread
 from .upkeep import Upkeep
 from .varint import LARGEST, MalformedError
-from .watch import Reason, Watch, culprits, reasons
+from .watch import Reason, Watch, culprits
 from .withdrawals import Withdrawals
 
 __all__ = ["Transport"]
@@ -193,7 +193,7 @@ class Transport(Generic[A]):
         """Datagrams with obituaries, which are processed when all others of this turn are."""
         self._observer: Observer | None = None
         self._tick_at: float | None = None
-        self._watch = Watch(self.config.blocked_after)
+        self._watch = Watch(self._carrier, self.config.blocked_after)
         self._watch_at: float | None = None
         queue = self.messages if self.journal is None else self.journal.inbox.ready
         self._unread = Unread(self._peers, queue, read_within)
@@ -258,8 +258,7 @@ class Transport(Generic[A]):
 
     def blocked(self, now: float) -> list[Reason]:
         """Return why messages have not arrived: one reason for each peer and place."""
-        group = self._carrier.group_waits
-        return reasons(self._live.values(), now, self._arrivals.stalled, group)
+        return self._watch.reasons(self._live.values(), now, self._arrivals.stalled)
 
     def status(self) -> Status:
         """Return counters, and what is known of each peer."""
@@ -490,9 +489,7 @@ class Transport(Generic[A]):
     def _look_around(self, now: float) -> None:
         """Report what is stuck, and ask the peers whose permits are missing for the cause."""
         self._upkeep.give_up_absent(self._carrier.absent, now)
-        found, missing = self._watch.look(
-            self._live.values(), now, self._arrivals.stalled, self._carrier.group_waits
-        )
+        found, missing = self._watch.look(self._live.values(), now, self._arrivals.stalled)
         self._events.extend(map(MessageBlocked, found))
         for session in missing:
             if session.established:

@@ -8,7 +8,7 @@ process and each peer there are four places where messages can be stuck:
     held        here: the protocol has not released them, since permits are missing, namely
                 of the peers whose last flagged message is above their last permit
     under way   released and not acknowledged, or the peer accepts no more at the moment
-    gap         they arrived here, and a predecessor has not
+    gap         they arrived here, and a predecessor has not, of the same sender or of another
     queue       they arrived here in order, and the application's queue is full
 
 A peer whose permits are missing waits for acks of other processes. It is asked for their
@@ -24,9 +24,11 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from .carrier import Carrier
+    from .missing import Missing
     from .session import Session
 
-__all__ = ["Reason", "Watch", "culprits", "reasons"]
+__all__ = ["Reason", "Watch", "culprits"]
 
 MOST_CULPRITS = 16
 """The most processes that an answer names."""
@@ -59,22 +61,27 @@ class Reason(NamedTuple):
 class Watch:
     """Looks at all sessions now and then, and reports once what has been stuck for long."""
 
-    __slots__ = ("_late", "_told")
+    __slots__ = ("_carrier", "_late", "_missed", "_told")
 
-    def __init__(self, late: float) -> None:
+    def __init__(self, carrier: Carrier, late: float) -> None:
+        self._carrier = carrier
         self._late = late
         self._told: set[tuple[str, str]] = set()
+        self._missed: dict[tuple[str, str], float] = {}
+        """Since when messages of a process have waited for something, by both."""
 
     def look(
-        self, sessions: Collection[Session], now: float, stalled: bool, group: str = ""
+        self, sessions: Collection[Session], now: float, stalled: bool
     ) -> tuple[list[Reason], list[Session]]:
         """Return what has been stuck for long and is not yet reported, and the sessions
         whose permits are missing."""
         for session in sessions:
             _note(session, now)
+        missed = [(wait.source, wait.what) for wait in self._carrier.missing]
+        self._missed = {key: self._missed.get(key, now) for key in missed}
         news: list[Reason] = []
         missing: set[str] = set()
-        for reason in reasons(sessions, now, stalled, group):
+        for reason in self.reasons(sessions, now, stalled):
             missing.update(reason.permits)
             if reason.seconds < self._late:
                 self._told.discard(reason.key)
@@ -82,6 +89,23 @@ class Watch:
                 self._told.add(reason.key)
                 news.append(reason)
         return news, [session for session in sessions if session.name in missing]
+
+    def reasons(self, sessions: Iterable[Session], now: float, stalled: bool) -> list[Reason]:
+        """Return all that is stuck."""
+        by_name = {session.name: session for session in sessions}
+        missing = [s for _, s in sorted(by_name.items()) if s.flagged > s.permitted]
+        waits = {wait.source: wait for wait in self._carrier.missing}
+        found: list[Reason | None] = []
+        for name, session in sorted(by_name.items()):
+            found.append(_held(session, missing, now, self._carrier.group_waits))
+            found.append(_under_way(session, now))
+            found.append(_gap(session, now))
+            if name in waits:
+                wait = waits[name]
+                since = self._missed.get((name, wait.what), now)
+                found.append(_missing(wait, by_name.get(wait.origin), since, now))
+            found.append(_queue(session, stalled))
+        return [reason for reason in found if reason is not None]
 
 
 def _note(session: Session, now: float) -> None:
@@ -108,21 +132,6 @@ def culprits(sessions: Iterable[Session], asker: Session, now: float) -> list[st
     ]
     behind.sort(key=lambda session: (session.owes or now, session.name))
     return [session.name for session in behind[:MOST_CULPRITS]]
-
-
-def reasons(
-    sessions: Iterable[Session], now: float, stalled: bool, group: str = ""
-) -> list[Reason]:
-    """Return all that is stuck; `group` says what a protocol on a link waits for."""
-    sessions = sorted(sessions, key=lambda session: session.name)
-    missing = [session for session in sessions if session.flagged > session.permitted]
-    found: list[Reason | None] = []
-    for session in sessions:
-        found.append(_held(session, missing, now, group))
-        found.append(_under_way(session, now))
-        found.append(_gap(session, now))
-        found.append(_queue(session, stalled))
-    return [reason for reason in found if reason is not None]
 
 
 def _messages(n: int) -> str:
@@ -195,6 +204,13 @@ def _gap(session: Session, now: float) -> Reason | None:
         f"({_silence(session, now)})"
     )
     return Reason("gap", session.name, session.inbound.messages, seconds, (), why)
+
+
+def _missing(wait: Missing, origin: Session | None, since: float, now: float) -> Reason:
+    silence = f"{wait.origin} has not been met" if origin is None else _silence(origin, now)
+    here = "is here, and waits" if wait.messages == 1 else "are here, and wait"
+    why = f"{_messages(wait.messages)} of {wait.source} {here} for {wait.what} ({silence})"
+    return Reason("gap", wait.source, wait.messages, now - since, (), why)
 
 
 def _queue(session: Session, stalled: bool) -> Reason | None:
