@@ -18,6 +18,7 @@ from causewire.cli import demo
 from causewire.demo import stage
 from causewire.demo.chat import CONVERSATIONS, FRIENDS, Line
 from causewire.demo.judge import isolation, judge_here
+from causewire.demo.page import told_freeze
 from causewire.protocols import DEFAULT
 from causewire.trace import Event, open_trace, write_trace
 
@@ -177,6 +178,20 @@ def test_what_is_unavoidable(tmp_path: Path) -> None:
     assert judged.unavoidable_ns == (10 + 40 + 30) / 3
     found = isolation(tmp_path, "a", (5, 60))
     assert (found.lines, found.read, found.median_ns) == (1, 1, 35)
+
+    freeze = stage.Freeze("a", after=0.5, lasting=1.5)
+    assert "read 100% of the lines" in told_freeze(freeze, "csps", found)
+    nothing = isolation(tmp_path, "a", (50, 60))
+    assert (nothing.lines, nothing.read, nothing.median_ns) == (0, 0, None)
+    said = told_freeze(freeze, "csps", nothing)
+    assert "the others wrote nothing to each other" in said
+    assert "100%" not in said
+
+
+def test_the_chat_outlasts_the_freeze() -> None:
+    freeze = stage.Freeze("eve", after=0.5, lasting=1.5)
+    assert freeze.conversations(40, pause=0.1) == 40
+    assert freeze.conversations(2, pause=0.1) * 0.1 > 2.0
 
 
 def test_the_explorer_is_offered_as_it_can_be_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,14 +205,16 @@ def _perform(
 
     traces.mkdir()
     what = f"they chat under {protocol}"
+    conversations = args.conversations
     if freeze is not None:
         what = f"{protocol}, {freeze.who} stands still"
+        conversations = freeze.conversations(conversations, PAUSE)
     with Progress(what) as progress:
         return asyncio.run(
             stage.perform(
                 protocol,
                 traces,
-                conversations=args.conversations,
+                conversations=conversations,
                 pause=PAUSE,
                 network=network,
                 seed=args.seed,

@@ -158,9 +158,9 @@ class Isolation(NamedTuple):
     """Copies of lines that they sent to each other in that time."""
     read: int
     """How many of these were read before it was over."""
-    median_ns: float
-    before_ns: float
-    """Median latencies among them, in that time and before."""
+    median_ns: float | None
+    before_ns: float | None
+    """Median latencies among them, in that time and before; None if nothing was written."""
 
 
 def isolation(folder: Path, who: str, frozen: tuple[int, int]) -> Isolation:
@@ -175,12 +175,12 @@ def isolation(folder: Path, who: str, frozen: tuple[int, int]) -> Isolation:
     margin = (ended - begun) // 4  # a line takes a moment to be read in any case
     others = [copy for copy in _copies(folder) if who not in (copy.origin, copy.reader)]
     during = [copy for copy in others if begun <= copy.sent < ended - margin]
-    before = [copy.delivered - copy.sent for copy in others if copy.sent < begun] or [0]
+    before = [copy.delivered - copy.sent for copy in others if copy.sent < begun]
     return Isolation(
         len(during),
         sum(copy.delivered < ended for copy in during),
-        median(copy.delivered - copy.sent for copy in during) if during else 0.0,
-        median(before),
+        median(copy.delivered - copy.sent for copy in during) if during else None,
+        median(before) if before else None,
     )
 
 

@@ -95,12 +95,17 @@ def price(runs: Sequence[tuple[Performance, Judgement]]) -> str:
 
 def told_freeze(freeze: Freeze, protocol: str, others: Isolation) -> str:
     """Return what the other friends got done while one of them stood still."""
-    share = others.read / others.lines if others.lines else 1.0
-    return (
+    begin = (
         f"{freeze.who}'s process stood still for {freeze.lasting:g} seconds in another chat under "
-        f"{protocol}. Meanwhile the others read {share:.0%} of the lines that they wrote to each "
-        f"other, {others.median_ns / 1e6:.0f} ms after these were written (before: "
-        f"{others.before_ns / 1e6:.0f} ms). Then {freeze.who} caught up."
+        f"{protocol}. Meanwhile the others "
+    )
+    if others.median_ns is None:
+        return f"{begin}wrote nothing to each other, so this says nothing about {protocol}."
+    before = "" if others.before_ns is None else f" (before: {others.before_ns / 1e6:.0f} ms)"
+    return (
+        f"{begin}read {others.read / others.lines:.0%} of the lines that they wrote to each "
+        f"other, {others.median_ns / 1e6:.0f} ms after these were written{before}. "
+        f"Then {freeze.who} caught up."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -48,6 +49,15 @@ class Freeze(NamedTuple):
     """Seconds from the beginning of the chat."""
     lasting: float
     """Seconds for which it stands still."""
+
+    def conversations(self, asked: int, pause: float) -> int:
+        """Return how many conversations each friend opens, so that the chat outlasts the freeze.
+
+        Args:
+            asked: The least that is returned.
+            pause: The mean time between two of them, in seconds.
+        """
+        return max(asked, math.ceil(1.5 * (self.after + self.lasting) / pause))
 
 
 class Performance(NamedTuple):
