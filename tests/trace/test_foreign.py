@@ -181,6 +181,46 @@ def test_what_is_not_understood_is_told(tmp_path: Path) -> None:
     assert reasons[4][2].startswith("cannot be read: ")
 
 
+def test_other_files_between_spans_are_told_by_what_they_are(tmp_path: Path) -> None:
+    document = otlp(in_order())
+    (tmp_path / "a.json").write_bytes(document)
+    (tmp_path / "cut.json").write_bytes(document[:-30])
+    (tmp_path / "empty.json").write_text("\n")
+    (tmp_path / "errors.json").write_text('{"data": null, "errors": [{"code": 404}]}')
+    found = read_foreign([str(tmp_path)])
+    assert sorted((Path(r.file).name, r.row, r.reason) for r in found.quarantine) == [
+        ("cut.json", None, "JSON, damaged or cut short"),
+        ("empty.json", None, "empty"),
+        ("errors.json", None, "JSON, but no spans in a format that is known"),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_what_programs_of_windows_write(
+    encoding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PowerShell writes what a program prints in UTF-16, with a byte order mark."""
+    mark = "" if encoding in ("utf-8-sig", "utf-16") else "\ufeff"
+    for name, lines in (("one.json", False), ("lines.json", True)):
+        file = tmp_path / name
+        text = mark + otlp(overtaken(), lines=lines).decode().replace("\n", "\r\n")
+        file.write_bytes(text.encode(encoding))
+        assert detect(file) == "otlp"
+        assert main(["check", str(file), "--json"]) == 1
+        assert json.loads(capsys.readouterr().out)["violations"] == 1
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\n"])
+@pytest.mark.parametrize("name", ["spans.json", "spans", "log.csv"])
+def test_an_empty_file(
+    name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    assert main(["check", str(file)]) == 2
+    assert capsys.readouterr().err == f"causewire check: {file}: empty\n"
+
+
 def test_spans_that_are_missing_or_there_twice(tmp_path: Path) -> None:
     file = tmp_path / "spans"
     ops = [op for op in in_order() if op.span != 5]  # a call that was not sampled

@@ -11,6 +11,7 @@ import pytest
 
 from causewire.check import check
 from causewire.trace import Event, TraceError, read_shiviz, write_shiviz
+from causewire.trace.formats.shiviz_log import read_log
 from causewire.trace.shiviz import DELIMITER, PATTERN
 
 
@@ -344,3 +345,16 @@ deliver m1
     )
     events = read_shiviz(log(tmp_path, told), FROM).events
     assert [(e.origin, e.mid) for e in events if e.kind == "deliver"] == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("pattern", [PATTERN, r"(?<host>\S*) (?<clock>{.*})\r?\n(?<event>.*)"])
+def test_a_log_that_was_written_on_windows(encoding: str, pattern: str, tmp_path: Path) -> None:
+    text = 'a {"a":1}\nstart\na {"a":2}\nsend\nb {"b":1, "a":2}\nreceived\n'
+    (tmp_path / "unix.log").write_text(text)
+    wanted = read_shiviz(tmp_path / "unix.log")
+    file = tmp_path / "windows.log"
+    file.write_bytes(text.replace("\n", "\r\n").encode(encoding))
+    assert read_shiviz(file, pattern) == wanted
+    (batch,) = read_log(str(file), pattern, run="")
+    assert batch.column("reason").null_count == batch.num_rows == len(wanted.events)

@@ -73,6 +73,7 @@ __all__ = [
     "pattern_for",
     "read_shiviz",
     "split_runs",
+    "text_of",
     "write_shiviz",
 ]
 
@@ -220,7 +221,7 @@ def read_shiviz(
     path = Path(path)
     compile_expression(path, pattern, ("host", "clock", "event"))
     try:
-        text = read_bytes(path).decode("utf-8")
+        text = text_of(path)
     except (OSError, EOFError) as error:
         reason = because(error) if isinstance(error, OSError) else str(error)
         raise TraceError(path, None, f"cannot be read: {reason}") from None
@@ -249,6 +250,17 @@ def read_shiviz(
         if sort in sorts:
             return ShivizLog(events, sort)
     raise AssertionError
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a log, whose lines end with a line feed: expressions rely on it.
+
+    Raises:
+        OSError: The file cannot be read.
+        EOFError: It is compressed, and cut short.
+        UnicodeDecodeError: It is not text.
+    """
+    return read_bytes(path).decode("utf-8").replace("\r\n", "\n")
 
 
 def compile_expression(path: Path, pattern: str, groups: Iterable[str]) -> re.Pattern[str]:

@@ -15,11 +15,13 @@ Compressed files (gzip, zstd) are recognised by their first bytes, whatever thei
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
@@ -345,6 +347,16 @@ def open_binary(location: Location) -> IO[bytes]:
 
 
 def read_bytes(location: Location) -> bytes:
-    """Return the content of a file, decompressed if it is compressed with gzip or zstd."""
+    """Return the content of a file, decompressed if it is compressed with gzip or zstd.
+
+    A text that begins with a byte order mark, as programs of Windows write it, is returned in
+    UTF-8 without the mark. No binary format of spans can begin like that.
+    """
     with open_binary(location) as file:
-        return file.read()
+        data = file.read()
+    if data.startswith(codecs.BOM_UTF8):
+        return data[len(codecs.BOM_UTF8) :]
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        with suppress(UnicodeDecodeError):
+            return data.decode("utf-16").encode()
+    return data

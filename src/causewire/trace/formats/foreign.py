@@ -67,12 +67,15 @@ def detect(location: Location) -> str:
     Raises:
         TraceError: The file cannot be read.
     """
+    return detect_bytes(_content(location))
+
+
+def _content(location: Location) -> bytes:
     try:
-        data = read_bytes(location)
+        return read_bytes(location)
     except (OSError, EOFError, zlib.error) as error:
         reason = because(error) if isinstance(error, OSError) else str(error)
         raise TraceError(location, None, f"cannot be read: {reason}") from None
-    return detect_bytes(data)
 
 
 def format_of_paths(paths: Sequence[str]) -> str:
@@ -84,25 +87,30 @@ def format_of_paths(paths: Sequence[str]) -> str:
             files in it that are something else.
 
     Raises:
-        TraceError: A path does not exist, or no file can be read.
+        TraceError: A path does not exist, no file can be read, or all are empty.
     """
     files = [file for path in paths for file in expand(path)]
     json_first = sorted(files, key=lambda file: ".json" not in file.name)
     parquet = any(file.name.endswith(".parquet") for file in files)
     failed: TraceError | None = None
+    empty = 0
     for file in json_first:
         is_json = ".json" in file.name
         if file.name.endswith(".parquet") or (parquet and not is_json):
             continue
         try:
-            found = detect(file)
+            data = _content(file)
         except TraceError as error:
             failed = failed or error
             continue
+        found = detect_bytes(data)
         if found in SPAN_FORMATS:
             return found
         if ".jsonl" in file.name:
             return "trace"
+        empty += not data.strip()
+    if empty and empty == len(files):
+        raise TraceError(files[0], None, "empty")
     if failed is not None and not parquet:
         raise failed
     return "trace"
@@ -161,10 +169,9 @@ def _detect_value(value: Any) -> str:
 def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
     """Yield the spans of one file, and what it refuses."""
     try:
-        data = read_bytes(locate(file))
-    except (OSError, EOFError, zlib.error) as error:
-        reason = because(error) if isinstance(error, OSError) else str(error)
-        yield Refused(file, None, f"cannot be read: {reason}")
+        data = _content(locate(file))
+    except TraceError as error:
+        yield Refused(file, None, error.reason)
         return
     if kind == "auto":
         kind = detect_bytes(data)
@@ -173,7 +180,7 @@ def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
     elif kind == "zipkin":
         found = zipkin.read_json(file, documents(data))
     elif kind != "otlp":
-        found = [Refused(file, None, f"not a file of spans, but {kind}")]
+        found = [Refused(file, None, _other(data, kind))]
     elif data.lstrip()[:1] in (b"{", b"[") or is_text(data):
         found = otlp.read_json(file, documents(data))
     else:
@@ -184,6 +191,17 @@ def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
         yield item
     if not some:
         yield Refused(file, None, "no spans")
+
+
+def _other(data: bytes, kind: str) -> str:
+    """Return why a file is not one of spans."""
+    if not data.strip():
+        return "empty"
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return f"not a file of spans, but {kind}"
+    if any(isinstance(document, bytes) for document in documents(data)):
+        return "JSON, damaged or cut short"
+    return "JSON, but no spans in a format that is known"
 
 
 def read_rows(

@@ -19,7 +19,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema import TraceError
-from ..shiviz import DELIMITER, PATTERN, clock_of, compile_expression, pattern_for, split_runs
+from ..shiviz import (
+    DELIMITER,
+    PATTERN,
+    clock_of,
+    compile_expression,
+    pattern_for,
+    split_runs,
+    text_of,
+)
 from ..shiviz_messages import (
     LogEntry,
     events_from_clocks,
@@ -27,7 +35,6 @@ from ..shiviz_messages import (
     events_from_text,
     written_event,
 )
-from ..storage import read_bytes
 from .rows import Refused, Row, batches_of_rows, shown
 
 __all__ = ["read_log"]
@@ -49,7 +56,7 @@ def read_log(
 
 def _rows(path: Path, pattern: str, delimiter: str | None, first: str) -> Iterator[Row | Refused]:
     try:
-        text = read_bytes(path).decode("utf-8")
+        text = text_of(path)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         yield Refused(str(path), None, f"cannot be read: {error}")
         return
