@@ -91,6 +91,8 @@ COMMANDS = {
     "simulate --duplicate -0.5": "a number from 0 to 1",
     "simulate --latency soon": "--latency: 'soon' is not a duration such as",
     "simulate --jitter 5parsecs": "--jitter: '5parsecs' is not a duration",
+    "simulate --latency -5ms": "--latency must not be negative: -5ms",
+    "simulate --jitter -0.5ms": "--jitter must not be negative: -0.5ms",
     "simulate --latency 5": "--latency: 5 is ambiguous: write 5ms or 5us",
     "simulate --set network.latency=5": "network.latency: 5 is ambiguous: write 5ms or 5us",
     "draw good.parquet --from 5": "--from: 5 is ambiguous: write 5ms or 5us",

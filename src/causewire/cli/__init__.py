@@ -16,12 +16,13 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .errors import CommandError
 
@@ -74,7 +75,11 @@ _Run = Callable[[argparse.Namespace], int]
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and for which -5ms is a value, not an option."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # argparse's own, as of 3.14
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{' '.join(message.split())} (try {self.prog} --help)")

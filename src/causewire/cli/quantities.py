@@ -16,8 +16,10 @@ def nanoseconds(text: str, what: str) -> int:
         what: The argument's name, for the error.
 
     Raises:
-        CommandError: The text is not a duration, or has no unit.
+        CommandError: The text is not a duration, is negative, or has no unit.
     """
+    if text.startswith("-"):
+        raise CommandError(f"{what} must not be negative: {text}")
     try:
         return parse_duration(text)
     except DurationError as error:

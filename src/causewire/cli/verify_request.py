@@ -217,6 +217,7 @@ def units_of(args: argparse.Namespace) -> list[Unit]:
         raise CommandError(str(error)) from None
     for program in programs:
         _check_kind(program, protocol)
+    _check_frozen(args.frozen, setup.processes)
     for name in ("walks", "jobs"):
         value = getattr(args, name)
         if value is not None and value < 1:
@@ -290,10 +291,15 @@ def _programs(args: argparse.Namespace, protocol: Protocol, *, symmetry: bool) -
 
 
 def _read(text: str) -> list[Program]:
-    """Return the program in a text, or those in a file of that name."""
+    """Return the program in a text or of that name, or those in a file of that name."""
     path = Path(text)
-    if ">" in text or not path.is_file():
+    if ">" in text or text in PROGRAMS:
         return [parse(text)]
+    if not path.is_file():
+        raise CommandError(
+            f"--program {text}: no such file, and no program of that name: "
+            f"{', '.join(PROGRAMS)}; or write one, such as '0>1,2; 1>2; 2>'"
+        )
     lines = [line.partition("#")[0].strip() for line in path.read_text("utf-8").splitlines()]
     return [parse(line) for line in lines if line]
 
@@ -324,6 +330,12 @@ def _check_kind(program: Program, protocol: Protocol) -> None:
                     f"{protocol.name} is for {_able(protocol)}: p{i} cannot send to "
                     f"{'+'.join(map(str, to))} of {len(program)} processes"
                 )
+
+
+def _check_frozen(frozen: Sequence[int], processes: int) -> None:
+    for k in frozen:
+        if not 0 <= k < processes:
+            raise CommandError(f"--frozen must be from 0 to {processes - 1}, not {k}")
 
 
 def _able(protocol: Protocol) -> str:
@@ -368,9 +380,9 @@ def _bytes(text: str) -> int:
     units = {"K": 10, "M": 20, "G": 30}
     unit = units.get(text[-1:].upper())
     try:
-        number = float(text[:-1] if unit else text)
-        if not 0 < number < 1e15:
+        number = float(text[:-1])
+        if unit is None or not 0 < number < 1e15:
             raise ValueError
     except ValueError:
         raise CommandError(f"--memory takes a size such as 500M or 4G, not {text!r}") from None
-    return int(number * 2 ** (unit or 0))
+    return int(number * 2**unit)
