@@ -47,8 +47,8 @@ def test_a_message_that_waits_at_its_sender() -> None:
     held, ids = run(lambda loop: question_and_answer(loop, "csps"))
     assert not held["alice"]
     assert not held["carol"]
-    ((where, source, _, mid, began, ended),) = held["bob"]
-    assert (where, source, mid) == ("sender", "bob", ids[1][2])
+    ((where, *message, began, ended),) = held["bob"]
+    assert (where, *message) == ("sender", *ids[1])
     assert began < ended
 
 

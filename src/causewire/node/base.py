@@ -294,7 +294,8 @@ class BaseNode(Generic[R]):
         That is when it is delivered here, before `receive` returns it, or when it has left. Call
         this before the first message; the function must return quickly, and not raise.
         """
-        self._held = HeldObserver(self.name, tell, self._transport.message_number, self._recorder)
+        number = self._transport.message_number
+        self._held = HeldObserver(self.name, lambda: self.incarnation, tell, number, self._recorder)
         self._transport.observer = self._held
 
     def _next_life(self, now: float) -> None:

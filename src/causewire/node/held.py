@@ -27,7 +27,7 @@ class Held(NamedTuple):
     where: Literal["receiver", "sender"]
     source: str
     incarnation: int
-    """With `source` and `mid`, what `message_id` returns at the receiver; 0 at the sender."""
+    """With `source` and `mid`, what `message_id` returns at the receiver."""
     mid: int
     began: int
     """When it arrived, or was accepted: nanoseconds, as from `time.time_ns`."""
@@ -41,11 +41,13 @@ class HeldObserver:
     def __init__(
         self,
         name: str,
+        incarnation: Callable[[], int],
         tell: Callable[[Held], object],
         number: Callable[[int, bytes], int | None],
         other: Observer | None,
     ) -> None:
         self._name = name
+        self._incarnation = incarnation
         self._number = number
         self._tell = tell
         self._other = other
@@ -95,7 +97,8 @@ class HeldObserver:
             if others > 1:
                 self._accepted[mid] = turn, began, others - 1
             elif turn != self._turn:
-                self._tell(Held("sender", self._name, 0, mid, began, time.time_ns()))
+                born = self._incarnation()
+                self._tell(Held("sender", self._name, born, mid, began, time.time_ns()))
 
     def arrived(self, session: Session, run: MessageRun) -> None:
         """Note messages that arrive."""
