@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from causewire.cli import main
-from causewire.node import command
+from causewire.node import Superseded, UnknownPeer, command
 
 from .cluster import free_ports
 
@@ -69,6 +70,7 @@ def test_undelivered_is_a_failure() -> None:
         ["--key-file", "/nonexistent"],
         ["--count", "0"],
         ["--name", "a\tb"],
+        ["--give-up-after", "10"],
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,6 +79,63 @@ def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[s
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("causewire node: ")
+
+
+def test_a_message_that_fails_and_one_to_a_peer_that_is_gone() -> None:
+    """That is no bad line: exit status 1. And what happens is told once."""
+    (nobody,) = free_ports(1)
+    alice = start("--name", "alice", "--peer", f"bob=127.0.0.1:{nobody}", "--events",
+                  "--give-up-after", "300ms")  # fmt: skip
+    assert alice.stdin is not None
+    assert alice.stderr is not None
+    alice.stdin.write("bob: is anybody there?\n")
+    alice.stdin.flush()
+    seen = ""
+    while "is gone" not in seen and (line := alice.stderr.readline()):
+        seen += line
+    _, err = alice.communicate("bob: and now?\n")
+    assert alice.returncode == 1
+    assert "alice: bob is gone; 1 message to it failed\n" in seen
+    assert "bob: left, or given up" in err
+    assert "Peer" not in seen + err
+
+
+def test_a_message_that_fails_is_not_delivered() -> None:
+    (nobody,) = free_ports(1)
+    alice = start("--name", "alice", "--peer", f"bob=127.0.0.1:{nobody}",
+                  "--give-up-after", "300ms")  # fmt: skip
+    alice.communicate("bob: is anybody there?\n")
+    assert alice.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--listen", "0.0.0.0:0"], "give --key-file, or --insecure if anybody may read"),
+        (["--give-up-after", "10"], "10 has no unit: write 10s or 10min"),
+        (["--give-up-after", "-1s"], "'-1s' is not a duration such as 500ms, 10s or 2min"),
+    ],
+)
+def test_errors_name_the_options_of_the_command(
+    words: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["node", "--name", "alice", *words]) == 2
+    assert what in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["node", "--name", "alice", "--listen", place]) == 2
+    assert capsys.readouterr().err == f"causewire node: {place}: Address already in use\n"
+
+
+def test_what_the_node_says_is_said_in_options() -> None:
+    assert "give --peer NAME=HOST:PORT" in command._in_options(UnknownPeer(["zoe"]))
+    said = command._in_options(Superseded("alice", 7))
+    assert "--rejoin" in said
+    assert "rejoin()" not in said
 
 
 def test_a_key_file_is_the_key_byte_for_byte(

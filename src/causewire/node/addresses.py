@@ -117,6 +117,10 @@ def mismatch(here: Address, there: Address) -> str:
     return f"its address {there[0]} is IPv{other}, and this node listens on {here[0]}, IPv{mine}"
 
 
+class InsecureAddressError(ValueError):
+    """A node without a key would listen on another address than loopback."""
+
+
 def bind(address: Address, insecure: bool) -> socket.socket:
     """Return a datagram socket that is bound to a numeric address.
 
@@ -125,13 +129,13 @@ def bind(address: Address, insecure: bool) -> socket.socket:
         insecure: Whether another address than loopback is acceptable.
 
     Raises:
-        ValueError: The address is not loopback, and must be.
-        OSError: The address is not available.
+        InsecureAddressError: The address is not loopback, and must be.
+        OSError: The address is not available. The error names it.
     """
     host, port = address
     ip = ipaddress.ip_address(host)
     if not ip.is_loopback and not insecure:
-        raise ValueError(
+        raise InsecureAddressError(
             f"without a cluster key a node listens on loopback only, not on {host}: "
             f"give key=, or insecure=True if anybody may read and forge its messages"
         )
@@ -141,7 +145,8 @@ def bind(address: Address, insecure: bool) -> socket.socket:
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
         sock.bind((host, port))
-    except OSError:
+    except OSError as error:
         sock.close()
-        raise
+        place = f"[{host}]:{port}" if ip.version == 6 else f"{host}:{port}"
+        raise OSError(error.errno, error.strerror, place) from None
     return sock

@@ -13,20 +13,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import re
 import sys
 import threading
 from pathlib import Path
 from typing import TextIO
 
 from ..core.endpoint import LocalProtocolError
-from ..durations import parse_duration
+from ..durations import DurationError, parse_duration
 from ..protocols import DEFAULT, names
-from ..transport import PeerGone, Superseded
+from ..transport import PeerGone, Superseded, UnknownPeer
 from . import run as run_loop
+from .addresses import InsecureAddressError
 from .node import Node
 from .receipt import Closed
 
 __all__ = ["configure", "run"]
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 EPILOG = """\
 lines on standard input:
@@ -66,14 +70,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "default: 30s, or never for protocols that cannot continue without a peer")  # fmt: skip
     add("--rejoin", action="store_true",
         help="continue as a new incarnation when peers have given this process up")  # fmt: skip
-    add("--events", action="store_true", help="tell on standard error what happens to peers")
+    add("--events", action="store_true", help="log what happens to peers even if it is no trouble")
 
 
 def _patience(text: str) -> float | str | None:
     """Return seconds, None for `never`, or the word `default`."""
     if text in ("never", "default"):
         return None if text == "never" else text
-    return parse_duration(text) / 1e9
+    if _NUMBER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text} has no unit: write {text}s or {text}min")
+    try:
+        return parse_duration(text) / 1e9
+    except DurationError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a duration such as 500ms, 10s or 2min, nor 'never'"
+        ) from None
+
+
+def _in_options(error: Exception) -> str:
+    """Return what an error says, with the options of the command that mend it."""
+    match error:
+        case UnknownPeer():
+            return f"no address is known for {', '.join(error.names)}: give --peer NAME=HOST:PORT"
+        case Superseded():
+            return (
+                f"{error.name} has been superseded: its peers accept only incarnation "
+                f"{error.incarnation} and later ones; start it again, or give --rejoin to have "
+                f"it continue as a new incarnation"
+            )
+        case InsecureAddressError():
+            return str(error).replace("key=, or insecure=True", "--key-file, or --insecure")
+    return str(error)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -101,7 +128,12 @@ def run(args: argparse.Namespace) -> int:
         rejoin=args.rejoin,
     )
     logging.basicConfig(format="causewire node: %(message)s")
-    return run_loop(_Terminal(node, args).run())
+    if args.events:
+        logging.getLogger("causewire").setLevel(logging.INFO)
+    try:
+        return run_loop(_Terminal(node, args).run())
+    except InsecureAddressError as error:
+        raise ValueError(_in_options(error)) from None
 
 
 class _Terminal:
@@ -110,17 +142,18 @@ class _Terminal:
     def __init__(self, node: Node, args: argparse.Namespace) -> None:
         self._node = node
         self._args = args
-        self._bad = 0
+        self._bad = False
+        """Whether there was a line that is not understood, or goes to somebody unknown."""
+        self._refused = False
+        """Whether a message could not be sent or has failed, or no more can be received."""
         self._done = asyncio.Event()
 
     async def run(self) -> int:
-        node, args = self._node, self._args
+        node = self._node
         async with node:
             host, port = node.address
             self._say(f"{node.name} listens on {host}:{port}")
-            tasks = [asyncio.create_task(self._print())]
-            if args.events:
-                tasks.append(asyncio.create_task(self._tell()))
+            tasks = [asyncio.create_task(part) for part in (self._print(), self._watch())]
             loop = asyncio.get_running_loop()
             threading.Thread(target=self._read, args=(sys.stdin, loop), daemon=True).start()
             await self._done.wait()
@@ -128,7 +161,7 @@ class _Terminal:
             await asyncio.gather(*tasks)
         if self._bad:
             return 2
-        return 0 if node.drained else 1
+        return 0 if node.drained and not self._refused else 1
 
     def _say(self, text: str) -> None:
         print(f"causewire node: {text}", file=sys.stderr, flush=True)
@@ -159,16 +192,19 @@ class _Terminal:
                 raise ValueError(f"a line is NAME[,NAME...]: TEXT, not {line[:40]!r}")
             whom = receivers[0] if len(receivers) == 1 else receivers
             await self._node.send(whom, text.removeprefix(" ").encode())
-        except (LocalProtocolError, PeerGone, Superseded, ValueError) as error:
-            self._bad += 1
-            self._say(str(error))
+        except (LocalProtocolError, ValueError) as error:
+            self._bad = True
+            self._say(_in_options(error))
+        except (PeerGone, Superseded) as error:
+            self._refused = True
+            self._say(_in_options(error))
 
     async def _print(self) -> None:
         try:
             await self._print_messages()
         except Superseded as error:
-            self._bad += 1
-            self._say(str(error))
+            self._refused = True
+            self._say(_in_options(error))
             self._done.set()
 
     async def _print_messages(self) -> None:
@@ -182,9 +218,9 @@ class _Terminal:
                     self._done.set()
                     return
 
-    async def _tell(self) -> None:
+    async def _watch(self) -> None:
         async for event in self._node.events():
-            self._say(str(event))
+            self._refused |= getattr(event, "failed", 0) > 0
 
 
 def _harmless(text: str) -> str:

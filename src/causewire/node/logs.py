@@ -102,6 +102,10 @@ class EventLog:
             )
 
 
+def _failed(messages: int) -> str:
+    return f"{messages} {'message' if messages == 1 else 'messages'} to it failed"
+
+
 def _log_event(me: str, event: PeerEvent, again: str) -> None:
     """Write a log line for an event of node `me`; `again` says how often since the last one."""
     match event:
@@ -110,13 +114,13 @@ def _log_event(me: str, event: PeerEvent, again: str) -> None:
         case PeerSilent(name, seconds):
             _peers.warning("%s: %s has not answered for %.1f s", me, name, seconds)
         case PeerRestarted(name, failed):
-            _peers.warning("%s: %s was restarted; %d messages to it failed", me, name, failed)
+            _peers.warning("%s: %s was restarted; %s", me, name, _failed(failed))
         case PeerLeft(name, failed):
             level = logging.WARNING if failed else logging.INFO
-            _peers.log(level, "%s: %s has left; %d messages to it failed", me, name, failed)
+            _peers.log(level, "%s: %s has left; %s", me, name, _failed(failed))
         case PeerForgotten(name, failed, reason):
             why = f": {reason}" if reason else ""
-            _peers.error("%s: %s is gone%s; %d messages to it failed", me, name, why, failed)
+            _peers.error("%s: %s is gone%s; %s", me, name, why, _failed(failed))
         case PeerMoved(name, (host, port)):
             _peers.info("%s: %s is at %s:%d now", me, name, host, port)
         case PeerRefused(name, reason):
@@ -130,8 +134,8 @@ def _log_event(me: str, event: PeerEvent, again: str) -> None:
             )
         case VerificationFailed((host, port), datagrams):
             _security.warning(
-                "%s: %d datagrams from %s:%d failed verification: another key?",
-                *(me, datagrams, host, port),
+                "%s: %d %s from %s:%d failed verification: another key?",
+                *(me, datagrams, "datagram" if datagrams == 1 else "datagrams", host, port),
             )
         case TraceFailed(reason):
             _trace.error("%s: the trace ends here: %s", me, reason)
