@@ -211,7 +211,11 @@ def test_a_file_that_is_still_written(causewire: CommandLine, here: Path) -> Non
     written(here / "live.jsonl", ORDERED)
     text = (here / "live.jsonl").read_text()
     (here / "live.jsonl").write_text(text[:-20])
-    assert causewire("check", "live.jsonl").status == 2
+    for command in ("check", "draw", "replay", "convert -o out.jsonl", "explore --save out.html"):
+        done = causewire(command, "live.jsonl")
+        assert done.status == 2
+        assert "the last line is cut short (its node was killed, or still writes: " in done.err
+        assert "--tolerate-cut" in done.err
     assert causewire("check", "live.jsonl", "--tolerate-cut").status == 0
 
 

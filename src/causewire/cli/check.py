@@ -26,6 +26,7 @@ from .traces import (
     passed_over,
     refusals,
     span_options,
+    unreadable,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         checked = _check(args)
     except TraceError as error:
-        raise CommandError(str(error)) from None
+        raise unreadable(error) from None
     if args.strict and checked.notes[TWICE]:
         raise CommandError(f"--strict: there are {TWICE} ({checked.notes[TWICE]:,})")
     if args.json:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from ..trace import Event, Trace, TraceError, open_writer, write_shiviz
 from ..trace.marks import InputMark, write_mark
-from .errors import CommandError
 from .output import count
 from .progress import Progress
-from .traces import SHIVIZ, add_trace_arguments, open_traces
+from .traces import SHIVIZ, add_trace_arguments, open_traces, unreadable
 
 __all__ = ["configure", "run"]
 
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
                 rows = writer.rows
         write_mark(output, InputMark(found.inferred, found.spans, tuple(found.unread)))
     except TraceError as error:
-        raise CommandError(str(error)) from None
+        raise unreadable(error) from None
     print(f"{args.output}: {count(rows, 'row')}")
     return 0
 

@@ -13,7 +13,7 @@ from .errors import CommandError
 from .output import count, write_file
 from .progress import Progress
 from .quantities import nanoseconds
-from .traces import add_trace_arguments, open_traces
+from .traces import add_trace_arguments, open_traces, unreadable
 
 __all__ = ["configure", "run"]
 
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 progress=lambda rows: progress.about(rows, total, "rows"),
             )
     except TraceError as error:
-        raise CommandError(str(error)) from None
+        raise unreadable(error) from None
     svg = draw(
         window.events,
         axis=args.axis,

@@ -19,6 +19,7 @@ from .traces import (
     open_input,
     open_traces,
     refusals,
+    unreadable,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
             remarks=lambda: _remarks(now[0]),
         )
     except TraceError as error:
-        raise CommandError(str(error)) from None
+        raise unreadable(error) from None
     except OSError as error:
         raise CommandError(f"port {args.port}: {error.strerror or error}") from None
     with server:

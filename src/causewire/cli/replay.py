@@ -18,7 +18,7 @@ from .errors import CommandError
 from .named import OWN, protocol_named
 from .output import count, duration, print_json, say, table
 from .progress import Progress
-from .traces import Counted, add_trace_arguments, format_of, open_traces, span_options
+from .traces import Counted, add_trace_arguments, format_of, open_traces, span_options, unreadable
 
 __all__ = ["configure", "run"]
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         workload = _workload(args)
         summaries, refused = _runs(args, workload)
     except (SimulationError, TraceError, LocalProtocolError) as error:
-        raise CommandError(str(error)) from None
+        raise unreadable(error) from None
     if args.json:
         found = {name: summary.to_dict() for name, summary in summaries.items()}
         print_json({"protocols": found, "refused": refused})

@@ -14,7 +14,7 @@ from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
 from .spark import SparkProgress
-from .traces import INFERRED, Counted, add_trace_arguments, format_of, open_traces
+from .traces import INFERRED, Counted, add_trace_arguments, format_of, open_traces, unreadable
 
 if TYPE_CHECKING:
     from ..check import Report
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _sweep(path, args) if is_sweep(path) else _trace(args)
     except (ReportError, TraceError) as error:
-        raise CommandError(str(error)) from None
+        raise unreadable(error) from None
 
 
 def _sweep(path: Path, args: argparse.Namespace) -> int:

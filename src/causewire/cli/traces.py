@@ -26,6 +26,7 @@ from ..trace.marks import marks_of
 from ..trace.reader import other_files
 from ..trace.shiviz import DELIMITER, PATTERN
 from ..trace.storage import locate, read_bytes
+from .errors import CommandError
 from .output import count
 from .progress import Progress
 
@@ -48,6 +49,7 @@ __all__ = [
     "passed_over",
     "refusals",
     "span_options",
+    "unreadable",
 ]
 
 SHIVIZ = (".shiviz", ".log", ".txt")
@@ -62,6 +64,9 @@ _FEW = 3
 _LONG = 4_000_000
 """Bytes of a file from which on reading it takes a noticeable time before its first row."""
 
+
+_CUT = "the last line is cut short"
+"""What the reader of JSON lines says about a line that `--tolerate-cut` leaves out."""
 
 _OTHER = "neither .parquet nor .jsonl, in a directory of traces"
 
@@ -140,7 +145,8 @@ def add_trace_arguments(parser: argparse.ArgumentParser, also: str = "") -> None
     parser.add_argument(
         "--tolerate-cut",
         action="store_true",
-        help="accept a .jsonl file whose last line is incomplete (a node that still writes)",
+        help="accept a .jsonl file whose last line is incomplete: its node was killed, or still "
+        "writes: read what is before it",
     )
 
 
@@ -257,6 +263,13 @@ def open_traces(args: argparse.Namespace) -> Foreign:
     for line in [*lines, *refusals(found.refused, found.quarantine)]:
         print(line, file=sys.stderr)
     return found
+
+
+def unreadable(error: Exception) -> CommandError:
+    """Return the error of a command that cannot read its input, with the option that helps."""
+    cut = str(error).endswith(_CUT)
+    hint = " (its node was killed, or still writes: --tolerate-cut reads what is before it)"
+    return CommandError(f"{error}{hint if cut else ''}")
 
 
 def _remedy(error: TraceError) -> str:
