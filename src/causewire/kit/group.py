@@ -110,7 +110,7 @@ class Group:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """The members as of what was delivered here, in their order."""
+        """The members as of what has arrived here in order; the iteration may be behind."""
         return self._machine.members
 
     async def send(self, payload: Any, headers: Headers | None = None) -> MessageId:
