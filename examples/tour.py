@@ -12,7 +12,7 @@ from causewire import protocols
 from causewire.testing import Network, Oracle
 from causewire.testing.network import Flying
 
-PROTOCOLS = ["fifo", "csps", "sps", "rst", "ks", "bss"]
+PROTOCOLS = ["fifo", "adaptive", "csps", "sps", "rst", "ks", "bss"]
 
 
 def integers(network: Network) -> int:

@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from causewire.protocols import DEFAULT
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def test_the_tour(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / "tour.py"), run_name="__main__")
-    fifo, csps = capsys.readouterr().out.split("\n\n")[1:3]
+    fifo, default, csps = capsys.readouterr().out.split("\n\n")[1:4]
     assert fifo.startswith("fifo:")
     assert "VIOLATION" in fifo
+    assert default.startswith(f"{DEFAULT}:")
+    assert "held at its receiver" in default
     assert csps.startswith("csps:")
     assert "in order, with" in csps
 
