@@ -221,9 +221,9 @@ class World:
             else:
                 self.send(process, (frame.member,), Refused(frame.member, False))
         elif isinstance(frame, Refused):
-            if frame.final and machine is not None and frame.member == machine.me:
-                if not machine.joined:  # another member has let it in meanwhile: see `Groups`
-                    process.machine = None
+            waits = machine is not None and frame.member == machine.me and not machine.joined
+            if frame.final and waits:  # nobody else has let it in
+                process.machine = None
         elif machine is not None:
             if not machine.joined and getattr(frame, "state", None) is not None:
                 process.replica = None
