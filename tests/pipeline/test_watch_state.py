@@ -147,6 +147,15 @@ def test_a_batch_has_its_counts_by_name(spark: SparkSession, tmp_path: Path) -> 
         "state_rows": 1,
         "seconds": 0.0,
     }
+    # In the next batch, Spark's own store forgets that run, and keeps the one that is new.
+    write_trace(traces / "next.jsonl", [Event("s", "a", 0, 1, None, "send", "a", 1, ("b",))])
+    watching = watch(spark, traces, tmp_path / "out", SETTINGS, once=True, final=True)
+    watching.query.awaitTermination()
+    progress = watching.progress()
+    assert progress is not None
+    assert (progress.batch, progress.rows, progress.state_rows) == (1, 1, 1)
+    (kept,) = spark.read.format("statestore").load(str(tmp_path / "out/_checkpoint")).collect()
+    assert kept.key.run == "s"
     context: Any = spark.sparkContext._jsc
     jobs = context.sc().statusStore().jobsList(None)
     described = [str(jobs.apply(k).description()) for k in range(jobs.size())]
