@@ -421,6 +421,7 @@ def test_json_lines_of_violations(tmp_path: Path) -> None:
     ("arguments", "problem"),
     [
         ("nowhere", "nowhere: no such directory"),
+        ("file", "file is a file: watch follows a directory; check reads a file"),
         (". --window 0s", "--window must be more than nothing"),
         (". --late soon", "--late: 'soon' is not a duration"),
         (". --every soon", "--every: 'soon' is not a duration"),

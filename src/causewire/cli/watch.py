@@ -105,6 +105,10 @@ def run(args: argparse.Namespace) -> int:
     from ..pipeline import PipelineError
     from ..pipeline.watch import WatchSettings
 
+    if os.path.isfile(args.directory):
+        raise CommandError(
+            f"{args.directory} is a file: watch follows a directory; check reads a file"
+        )
     if not os.path.isdir(args.directory):
         raise CommandError(f"{args.directory}: no such directory")
     try:
