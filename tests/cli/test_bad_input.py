@@ -38,7 +38,7 @@ def bad_ones(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "columns.jsonl").write_text('{"run":"r","process":"p"}\n')
     (tmp_path / "bare").mkdir()
     (tmp_path / "odd.csv").write_text("a,b\n")
-    (tmp_path / "bytes.log").write_bytes(b"\xff\xfe\x00\x01")
+    (tmp_path / "bytes.log").write_bytes(b"\xff\x00\x01")
     (tmp_path / "text.log").write_text("no clocks in here\n")
     (tmp_path / "app.log").write_text('a {"a":1}\nstarts\n')
     (tmp_path / "system.toml").write_text("protocol = 'csps'\nnonsense = 1\n")

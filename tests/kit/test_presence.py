@@ -198,6 +198,7 @@ def test_nobody_begins_while_a_process_that_may_be_a_member_does_not_answer() ->
         # carol does not take anything: she cannot let others in, but she is a member.
         world.logs["carol"].reading.clear()
         await world.logs["alice"].room.send("read this")
+        await asyncio.sleep(0.01)  # it is in carol's queue
         for name in ("alice", "bob"):
             world.logs[name].task.cancel()
             await world.kits[name].node.close(0)

@@ -28,7 +28,7 @@ def every_point(protocol: str, seed: int, step: int = 1, **options: Any) -> Coun
 
 @pytest.mark.parametrize("protocol", ["csps", "adaptive"])
 def test_a_crash_at_some_points(protocol: str) -> None:
-    seen = every_point(protocol, 4, step=12, messages=4)
+    seen = every_point(protocol, 6, step=12, messages=4)
     assert seen["crashes"] > 5
     assert seen["stores compared"] > 5
     assert seen["handled"]

@@ -135,6 +135,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, Self
 
 from .adaptive_packets import (
+    UNMET,
     AdaptiveMessage,
     Checked,
     Dest,
@@ -162,6 +163,7 @@ from .fifo import Ack
 from .held import Need
 
 __all__ = [
+    "UNMET",
     "Adaptive",
     "AdaptiveMessage",
     "Checked",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.adaptive_packets import UNMET
+from ..core.adaptive import UNMET
 from .identity import Identity
 from .lists import Process
 

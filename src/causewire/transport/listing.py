@@ -51,8 +51,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..core.adaptive import Adaptive, Checked, Dest, Entries, Entry, Got, News, Part, Seen
-from ..core.adaptive_packets import UNMET
+from ..core.adaptive import UNMET, Adaptive, Checked, Dest, Entries, Entry, Got, News, Part, Seen
 from ..core.endpoint import Blocked, Packet, RemoteProtocolError
 from ..core.run import MessageRun
 from ..core.saved import unacknowledged
