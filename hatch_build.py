@@ -1,4 +1,4 @@
-"""The compiled build: transport and parts of the core as machine code, from the same sources.
+"""The compiled build: transport and parts of core and node as machine code, from the sources.
 
     CAUSEWIRE_COMPILE=1 pip install .       a wheel with compiled modules
     python hatch_build.py out/compiled      a copy of the package, compiled, for tests
@@ -33,6 +33,9 @@ except ImportError:  # `python hatch_build.py` does not need it
 
 MYPYC = [
     "core/adaptive_past",
+    "node/bridge",
+    "node/store_bridge",
+    "node/waiting",
     "transport/acceptance",
     "transport/arrivals",
     "transport/budget",
@@ -56,10 +59,14 @@ MYPYC = [
     "transport/stats",
     "transport/timers",
     "transport/transport",
+    "transport/unread",
     "transport/upkeep",
     "transport/varint",
+    "transport/withdrawals",
 ]
 """The modules that mypyc compiles: all that datagrams pass through, and what `adaptive` knows.
+
+They are one group, so functions of one module call those of another directly.
 
 `transport/carrier` is not compiled, so that classes in Python can derive from `Carrier`; and for
 modules that are used once in a while it would not matter."""

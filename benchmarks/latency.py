@@ -12,6 +12,8 @@ its reply. The last column compares the median with that of `zmq.asyncio`.
     csps, sps, adaptive, fifo   nodes; "sealed" with a cluster key, "asyncio" without uvloop
     zmq, zmq.asyncio            DEALER and ROUTER, blocking and on asyncio (compiled C, TCP)
     udp                         a bare datagram protocol on uvloop: no acks, no order
+    turns                       what a node does with its loop, and nothing else: tasks that wait,
+                                and turns that end; no protocol and no transport (only if asked for)
     nats                        nats-py on uvloop, through a `nats-server`, whose processor time
                                 is not counted; left out where there is no such program
 
@@ -32,6 +34,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -52,10 +55,12 @@ NODES: dict[str, dict[str, Any]] = {
     "csps asyncio": {"protocol": "csps"},
 }
 OTHERS = ["zmq", "zmq.asyncio", "udp", "nats"]
+IF_ASKED = ["turns"]
 NEEDS = {
     "zmq": "zmq",
     "zmq.asyncio": "zmq",
     "udp": "uvloop",
+    "turns": "uvloop",
     "nats": "nats",
     "csps sealed": "cryptography",
 }
@@ -237,6 +242,73 @@ def udp(talk: Talk, name: str) -> None:
     uvloop.run(main())
 
 
+class _Turns:
+    """A socket, those who wait for datagrams, and ends of turns, as in `causewire.node`."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind(("127.0.0.1", 0))
+        self.sock.setblocking(False)
+        self._arrived: deque[tuple[bytes, Any]] = deque()
+        self._leaving: list[tuple[bytes, Any]] = []
+        self._readers: list[asyncio.Future[None]] = []
+        self._due = False
+        self.loop.add_reader(self.sock, self._readable)
+
+    async def send(self, data: bytes, to: Any) -> None:
+        self._soon()
+        self._leaving.append((data, to))
+
+    async def receive(self) -> tuple[bytes, Any]:
+        while not self._arrived:
+            self._readers.append(self.loop.create_future())
+            await self._readers[-1]
+        return self._arrived.popleft()
+
+    def _soon(self) -> None:
+        if not self._due:
+            self._due = True
+            self.loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self.loop.call_soon(self._really_end_turn)
+
+    def _really_end_turn(self) -> None:
+        self._due = False
+        for datagram in self._leaving:
+            self.sock.sendto(*datagram)
+        self._leaving.clear()
+
+    def _readable(self) -> None:
+        self._arrived.append(self.sock.recvfrom(65536))
+        for future in self._readers:
+            future.set_result(None)
+        self._readers.clear()
+        self._soon()
+
+
+def turns(talk: Talk, name: str) -> None:
+    async def main() -> None:
+        end = _Turns()
+        server = tuple(talk.places(end.sock.getsockname())[0])
+        talk.ready()
+        if talk.me == 0:
+            for _ in range(talk.count * talk.clients):
+                await end.send(*await end.receive())
+            await asyncio.sleep(0.1)
+        else:
+            for _ in range(talk.count):
+                start = time.perf_counter()
+                await end.send(talk.payload, server)
+                await end.receive()
+                talk.times.append((time.perf_counter() - start) / 2)
+        talk.datagrams = talk.count * (talk.clients if talk.me == 0 else 1)
+        talk.finish()
+
+    run(main())
+
+
 def nats_server() -> str | None:
     """Return the path of the program, or None if there is none."""
     place = Path(sys.executable).with_name("nats-server")
@@ -298,6 +370,7 @@ WORK: dict[str, Callable[[Talk, str], None]] = {
     "zmq": zmq_blocking,
     "zmq.asyncio": zmq_asyncio,
     "udp": udp,
+    "turns": turns,
     "nats": nats_py,
 }
 
@@ -370,7 +443,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 7])
     parser.add_argument("--sizes", type=int, nargs="+", default=[64, 4096])
-    parser.add_argument("--only", nargs="+", choices=[*NODES, *OTHERS], metavar="NAME")
+    parser.add_argument("--only", nargs="+", choices=[*NODES, *OTHERS, *IF_ASKED], metavar="NAME")
     parser.add_argument("--compiled", type=Path, metavar="DIR", help="nodes of both builds")
     args = parser.parse_args()
     builds = Builds(args.compiled)

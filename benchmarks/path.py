@@ -2,6 +2,7 @@
 
     python benchmarks/path.py [--protocol NAME] [--sealed] [--clients N] [--functions]
     python benchmarks/path.py --instructions [--compiled DIR] [--protocol NAME] [--clients N]
+                              [--parts]
     python benchmarks/path.py --all-to-all N [--functions] [--instructions [--compiled DIR]]
 
 Clients send a request to a server, which answers at once, one request after the other, on
@@ -18,7 +19,9 @@ Lines of `asyncio` are those of its event loop in Python; with uvloop they are n
 With `--instructions`, the instructions of the processor are counted instead, by Valgrind
 (callgrind), which takes some minutes: on the sources, and with `--compiled` on the compiled build
 as well (`python hatch_build.py out/compiled`). They include the event loop and the network in
-memory that replace uvloop and the kernel, which are the same in both builds.
+memory that replace uvloop and the kernel, which are the same in both builds. With `--parts`, two
+parts are counted by themselves as well: tasks that exchange datagrams on that loop without any
+node, and the two endpoints of the protocol without any transport (csps, sps and fifo).
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ from random import Random
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from causewire import protocols
+from causewire.core import fifo, hybrid
 from causewire.node import Node
 from causewire.node.running import COLLECT_AFTER
 from causewire.testing.virtual import VirtualLoop, run
@@ -134,6 +139,58 @@ def count_path(
         return path
 
     return run(main)
+
+
+def echo(requests: int) -> None:
+    """Let two tasks exchange datagrams, each sent at the end of a turn; there is no node."""
+
+    async def main(loop: VirtualLoop) -> None:
+        loop.network.fate = lambda *_: [TRAVEL]
+        client, server = loop.network.socket(1), loop.network.socket(2)
+        waiting: dict[Any, asyncio.Future[bytes]] = {}
+
+        def readable(sock: Any) -> None:
+            waiting.pop(sock).set_result(sock.recvfrom(1 << 16)[0])
+
+        async def receive(sock: Any) -> bytes:
+            waiting[sock] = loop.create_future()
+            return await waiting[sock]
+
+        def send(sock: Any, data: bytes, to: Any) -> None:
+            loop.call_soon(loop.call_soon, sock.sendto, data, to)
+
+        async def serve() -> None:
+            while True:
+                send(server, await receive(server), client.address)
+
+        for sock in (client, server):
+            loop.add_reader(sock, lambda sock=sock: readable(sock))
+        serving = asyncio.create_task(serve())
+        await asyncio.sleep(0)
+        for _ in range(requests):
+            send(client, PAYLOAD, server.address)
+            await receive(client)
+        serving.cancel()
+
+    run(main)
+
+
+def endpoints(protocol: str, requests: int) -> None:
+    """Let two endpoints exchange messages as a transport does that packs one into a datagram."""
+    options: dict[str, Any] = {"replies_early": True} if protocol == "csps" else {}
+    both: Any = [protocols.create(protocol, me=name, **options) for name in ("a", "b")]
+    senders = [both[0].sender_to("b"), both[1].sender_to("a")]
+    for k in range(2 * requests):
+        sender, receiver = both[k % 2], both[1 - k % 2]
+        senders[k % 2](PAYLOAD)
+        runs = sender.take_runs()
+        for mid in sender.take_acks().values():
+            receiver.receive(sender.me, fifo.Ack(mid))
+        for mid in sender.take_permits().values():
+            receiver.receive(sender.me, hybrid.Permit(mid))
+        for _, messages in runs:
+            receiver.receive_run(sender.me, messages)
+        receiver.take_deliveries()
 
 
 def throng(protocol: str, nodes: int, messages: int) -> None:
@@ -252,6 +309,19 @@ def show_instructions(protocol: str, clients: list[int], compiled: Path | None) 
             print(f"{label:42} {spent / count:12,.0f} {spent / first:8.2f}", flush=True)
 
 
+def show_parts(protocol: str, compiled: Path | None) -> None:
+    """Print the instructions of two parts of a request and its reply by themselves."""
+    import _instructions  # next to this program
+
+    for name, build in _instructions.builds(compiled):
+        for label, function, arguments in (
+            ("event loop and network", "echo", []),
+            (f"two endpoints of {protocol}", "endpoints", [protocol]),
+        ):
+            spent = _instructions.per_repetition(build, "path", function, arguments, (50, 450))
+            print(f"{f'{label}, {name}':42} {spent:12,.0f}", flush=True)
+
+
 def show_throng(protocol: str, nodes: int, compiled: Path | None) -> None:
     """Print the instructions of a message among many processes, of each build."""
     import _instructions  # next to this program
@@ -275,6 +345,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 7])
     parser.add_argument("--functions", action="store_true", help="list functions as well")
     parser.add_argument("--instructions", action="store_true", help="count these, with Valgrind")
+    parser.add_argument("--parts", action="store_true", help="loop and protocol by themselves")
     parser.add_argument("--compiled", type=Path, metavar="DIR", help="count this build as well")
     parser.add_argument("--all-to-all", type=int, metavar="N", help="processes that all send")
     args = parser.parse_args()
@@ -287,6 +358,8 @@ def main() -> None:
         return
     if args.instructions:
         show_instructions(args.protocol, args.clients, args.compiled)
+        if args.parts:
+            show_parts(args.protocol, args.compiled)
         return
     for clients in args.clients:
         print(f"\n{args.protocol}, {clients} client{'s' if clients > 1 else ''} and a server")

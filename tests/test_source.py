@@ -41,7 +41,7 @@ def test_unless_sources_are_preferred(package: str) -> None:
         importlib.import_module(f"{package}.nothing")
 
 
-@pytest.mark.parametrize(("value", "more"), [("1", 2), ("0", 0), ("", 0)])
+@pytest.mark.parametrize(("value", "more"), [("1", 3), ("0", 0), ("", 0)])
 def test_the_environment_decides(
     monkeypatch: pytest.MonkeyPatch, package: str, value: str, more: int
 ) -> None:

@@ -33,7 +33,7 @@ class _SourceFinder(MetaPathFinder):
 
 
 def prefer_sources() -> None:
-    """Import core and transport from their sources if the environment says so."""
+    """Import core, transport and node from their sources if the environment says so."""
     if os.environ.get("CAUSEWIRE_PURE") == "1":
-        for package in ("causewire.core", "causewire.transport"):
+        for package in ("causewire.core", "causewire.transport", "causewire.node"):
             sys.meta_path.insert(0, _SourceFinder(package))

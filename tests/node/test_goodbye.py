@@ -11,6 +11,7 @@ from causewire.node import PeerGone, PeerLeft
 from causewire.node.bridge import Bridge
 from causewire.testing.virtual import VirtualLoop, run
 
+from ..transport.pair import interpreted
 from .test_failure import isolate
 from .test_node import node, watch
 
@@ -73,6 +74,7 @@ def test_a_lost_goodbye_is_repeated_and_its_failure_is_said(
     assert "these peers have not heard of it: alice" in caplog.text
 
 
+@interpreted
 def test_who_leaves_answers_the_goodbyes_of_others_before_its_socket_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

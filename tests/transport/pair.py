@@ -26,7 +26,8 @@ interpreted = pytest.mark.skipif(
     not str(session.__file__).endswith(".py"),
     reason="methods of classes that are compiled cannot be replaced",
 )
-"""For tests that break the transport on purpose (`make test-compiled` runs all others)."""
+"""For tests that break the transport on purpose, or look at all of its attributes, which classes
+that are compiled do not list (`make test-compiled` runs all others)."""
 KEY = b"sixteen bytes or more"
 PLAIN_AND_SEALED = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])
 

@@ -9,7 +9,7 @@ import pytest
 from causewire.transport import TransportConfig
 from causewire.transport.link import Link
 
-from .pair import payloads
+from .pair import interpreted, payloads
 from .three import Three, transport
 
 
@@ -46,6 +46,7 @@ def visit(group: Three, k: int) -> None:
     group.run(0.6)
 
 
+@interpreted
 @pytest.mark.parametrize("protocol", ["ks", "bss"])
 def test_members_that_come_and_go_leave_nothing_behind(protocol: str) -> None:
     """Thousands pass through a group of three: state and datagrams stay as they are."""
