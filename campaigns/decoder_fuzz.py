@@ -25,6 +25,7 @@ with atheris.instrument_imports(include=["causewire"]):
     from causewire.core.run import MessageRun
     from causewire.transport import frames
     from causewire.transport.codec import Codec
+    from causewire.transport.contents import Piece
     from causewire.transport.heads import Greeting, read_greeting_head
     from causewire.transport.varint import MalformedError, put
     from tests.transport.hostile import Target
@@ -103,7 +104,7 @@ def seeds() -> dict[str, bytes]:
         frames.put_ack([[0, 2], [4, 5]]),
         frames.put_run(MessageRun([2, 3], 1, [b"text", b"more"], True, 8), [4, 4]),
         frames.put_run(MessageRun([9], 4, [b"x"], False, 1), [1]),
-        frames.put_piece(frames.Piece(5, 3, True, 1, 4, bytes(10))),
+        frames.put_piece(Piece(5, 3, True, 1, 4, bytes(10))),
         frames.put_obituary("ann", 1001),
         frames.put_because(["ann", "carol"], 100),
         b"\x02\x01\x03\x01\x04\x06\x07\x07\x09",

@@ -18,7 +18,8 @@ SIZES = [LEAST_DATAGRAM, 400, 1232]
 def met(limit: int, key: bytes | None) -> Pair:
     """Two transports, of which bob accepts datagrams up to a limit."""
     pair = Pair(key=key, protocol="csps")
-    pair.bob = pair.start("bob", 2002, config=TransportConfig(datagram=limit, local_datagram=limit))
+    sizes = TransportConfig(datagram=limit, longest_datagram=limit, local_datagram=limit)
+    pair.bob = pair.start("bob", 2002, config=sizes)
     return pair.meet()
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from causewire.core.run import MessageRun
 from causewire.transport import varint
+from causewire.transport.contents import Piece
 from causewire.transport.frames import (
-    Piece,
     most_messages,
+    padded_ping,
     put_ack,
     put_because,
     put_obituary,
@@ -119,6 +120,8 @@ def test_pieces(payload: bytes, size: int, per: bool) -> None:
 
 
 def test_the_rest() -> None:
+    assert read(padded_ping(1000)).eliciting
+    assert len(padded_ping(1000)) == 1000
     contents = read(b"\x02\x05\x03\x07\x04\x06\x2a\x07\x09")
     assert (contents.delivered, contents.permit, contents.clock) == (5, 7, 42)
     assert contents.why
@@ -131,7 +134,7 @@ def test_the_rest() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x00",
+        b"\x04\x00\x00\x01",  # padding that is not zeros
         b"\x02\x00",  # message 0
         b"\x10\x01\x00\x00\x00\x00",  # message 0
         b"\x17\x00\x05\x00\x01x",  # no messages

@@ -14,8 +14,8 @@ from causewire.core.run import MessageRun
 from causewire.protocols import describe
 from causewire.transport import TransportConfig
 from causewire.transport.codec import Codec
+from causewire.transport.contents import Piece
 from causewire.transport.frames import (
-    Piece,
     most_messages,
     put_ack,
     put_obituary,

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from causewire.transport.frames import Piece
+from causewire.transport.contents import Piece
 from causewire.transport.inbound import OVERHEAD, Inbound
 from causewire.transport.varint import MalformedError
 

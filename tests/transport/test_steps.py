@@ -14,7 +14,7 @@ import pytest
 
 from causewire.core.run import MessageRun
 from causewire.transport import TransportConfig
-from causewire.transport.frames import Piece
+from causewire.transport.contents import Piece
 from causewire.transport.inbound import Inbound
 from causewire.transport.newreno import NewReno
 from causewire.transport.recovery import Recovery, RoundTrip, Sent

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import sys
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ..transport import Address
+from ..transport import Address, TransportConfig
 
 __all__ = [
     "Place",
@@ -17,6 +19,7 @@ __all__ = [
     "lookup",
     "lookup_now",
     "mismatch",
+    "settings",
     "split",
 ]
 
@@ -25,6 +28,31 @@ Place: TypeAlias = str | Address
 
 BUFFER = 4 << 20
 """The size of the socket's buffers, as far as the system allows."""
+
+
+NEVER_CUT_UP = {
+    socket.AF_INET: (socket.IPPROTO_IP, 10, 3),
+    socket.AF_INET6: (socket.IPPROTO_IPV6, 23, 3),
+}
+"""Options of Linux under which a datagram that is too long for a link on its way is dropped, and
+not cut up (IP_MTU_DISCOVER and IPV6_MTU_DISCOVER, PMTUDISC_PROBE), by family."""
+
+
+def settings(config: TransportConfig | None) -> TransportConfig:
+    """Return the settings of a node on this system.
+
+    The length of datagrams is searched for only where none is cut up: the parts of a long one
+    may all arrive, but more easily one of them is lost.
+    """
+    config = config or TransportConfig()
+    if sys.platform == "linux":
+        return config
+    return replace(config, longest_datagram=config.datagram)
+
+
+def _never_cut_up(sock: socket.socket) -> None:
+    if sys.platform == "linux" and sock.family in NEVER_CUT_UP:
+        sock.setsockopt(*NEVER_CUT_UP[sock.family])
 
 
 def split(place: Place) -> Address:
@@ -107,6 +135,7 @@ def check_socket(sock: Any) -> None:
         raise ValueError(f"sock is a datagram socket that is bound to an address, not {sock!r}")
     if isinstance(sock, socket.socket):
         sock.setblocking(False)
+        _never_cut_up(sock)
 
 
 def mismatch(here: Address, there: Address) -> str:
@@ -144,6 +173,7 @@ def bind(address: Address, insecure: bool) -> socket.socket:
         sock.setblocking(False)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
+        _never_cut_up(sock)
         sock.bind((host, port))
     except OSError as error:
         sock.close()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from ..core.endpoint import Delivery
 from ..protocols import DEFAULT, Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
-from .addresses import Place, check_socket, mismatch, split
+from .addresses import Place, check_socket, mismatch, settings, split
 from .gate import Gate, StorePlace
 from .held import Held, HeldObserver
 from .logs import EventLog
@@ -178,7 +178,7 @@ class BaseNode(Generic[R]):
             "entropy": secrets.token_bytes,
             "identity": identity,
             "identities": identities,
-            "config": config,
+            "config": settings(config),
             "life": life,
             "receipt": self._receipt,
             "driver": self,

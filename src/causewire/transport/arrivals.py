@@ -18,8 +18,8 @@ from ..core.endpoint import Delivery, RemoteProtocolError
 from ..core.run import MessageRun
 from .carrier import Carrier
 from .config import TransportConfig
+from .contents import Contents
 from .events import Delivered, Event
-from .frames import Contents
 from .handling import Report, ReportedDelivery
 from .inbound import OVERHEAD
 from .names import PeerName

@@ -41,6 +41,9 @@ class TransportConfig:
     # -- datagrams
     datagram: int = 1232
     """The longest datagram to other machines; every IPv6 path carries this size."""
+    longest_datagram: int = 8972
+    """How long datagrams to other machines may become if the path is found to carry them; this is
+    an Ethernet with jumbo frames. If it is not above `datagram`, nothing is searched for."""
     local_datagram: int = 32768
     """The longest datagram to a loopback address."""
 
@@ -81,16 +84,23 @@ class TransportConfig:
                     raise ValueError(f"{field.name} must be 'cubic' or 'newreno', not {value!r}")
             elif value is not None and not value > 0:
                 raise ValueError(f"{field.name} must be above 0, not {value!r}")
-        for name in ("datagram", "local_datagram"):
+        for name in ("datagram", "longest_datagram", "local_datagram"):
             if not LEAST_DATAGRAM <= getattr(self, name) <= 65507:
                 raise ValueError(f"{name} must be from {LEAST_DATAGRAM} to 65507")
         if self.least_timeout > self.longest_timeout:
             raise ValueError("least_timeout is above longest_timeout")
 
-    def largest_datagram(self, host: str) -> int:
-        """Return the size of the longest datagram to an address."""
+    def datagrams_to(self, host: str) -> tuple[int, int]:
+        """Return how long datagrams to an address are at first, and may become."""
         try:
             local = ip_address(host).is_loopback
         except ValueError:
             local = False
-        return self.local_datagram if local else self.datagram
+        if local:
+            return self.local_datagram, self.local_datagram
+        return self.datagram, max(self.datagram, self.longest_datagram)
+
+    @property
+    def accepted_datagram(self) -> int:
+        """The longest datagram that peers may send to this process."""
+        return max(self.datagram, self.longest_datagram, self.local_datagram)

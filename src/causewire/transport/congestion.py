@@ -28,6 +28,11 @@ class CongestionWindow(ABC):
         self._before = (self.size, self.threshold)
         """What the window was before that event."""
 
+    def use(self, unit: int) -> None:
+        """Note that full datagrams have another size now."""
+        self.unit = unit
+        self.least = 4 * unit
+
     def acked(self, number: int, size: int, now: float, round_trip: float) -> None:
         """Grow, as a datagram has arrived while the window was in use.
 

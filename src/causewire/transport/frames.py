@@ -22,22 +22,23 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import sub
-from typing import NamedTuple
 
 from ..core.run import MessageRun
+from .contents import Contents, Piece
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
 
 __all__ = [
-    "BYE", "PING", "WHY", "Contents", "FrameType", "Piece", "may_be_acked_late", "most_messages",
-    "put_ack", "put_because", "put_challenge", "put_clock", "put_control", "put_delivered",
-    "put_handled", "put_obituary", "put_permit", "put_piece", "put_response", "put_run",
-    "put_single", "read", "read_run",
+    "BYE", "PING", "WHY", "FrameType", "may_be_acked_late", "most_messages",
+    "padded_ping", "put_ack", "put_because", "put_challenge", "put_clock", "put_control",
+    "put_delivered", "put_handled", "put_obituary", "put_permit", "put_piece", "put_response",
+    "put_run", "put_single", "read", "read_run",
 ]  # fmt: skip
 
 
 class FrameType(IntEnum):
     """The first byte of a frame. MESSAGES and PIECE have flags in their low bits."""
 
+    PADDING = 0x00
     ACK = 0x01
     DELIVERED = 0x02
     PERMIT = 0x03
@@ -71,55 +72,6 @@ TOKEN_BYTES = 8  # the length of the random bytes in a CHALLENGE
 _WIDTHS = "BHIQ"
 
 
-class Piece(NamedTuple):
-    """Part `part` of the `parts` of a message that is too long for a datagram, or withdrawn."""
-
-    mid: int
-    pid: int
-    per: bool
-    part: int
-    parts: int
-    data: bytes | memoryview
-    withdrawn: bool = False
-
-
-class Contents:
-    """All that one datagram says; an attribute that it does not mention has its default."""
-
-    acked: list[tuple[int, int]] | None = None
-    """Ranges of datagrams that arrived, the highest first."""
-    delivered: int = 0
-    """Your messages up to this one have been delivered (an ack of the protocol)."""
-    patient: bool = False
-    """Whether your permits may wait for a message to travel with (`patience`)."""
-    permit: int = 0
-    """My messages up to this one are permitted."""
-    runs: list[MessageRun]
-    pieces: list[Piece]
-    eliciting: bool = False
-    """Whether the arrival of this datagram is to be acknowledged."""
-    rare: bool = False
-    """Whether any of the following is set."""
-    clock: int = 0
-    """The sender's Lamport time, if it writes a trace."""
-    obituaries: list[tuple[str, int]] = []
-    """Processes of which all incarnations below a number are gone (see `peers.LEFT`)."""
-    why: bool = False
-    """The sender misses permits, and asks which processes they wait for."""
-    because: list[str] | None = None
-    """The answer to that."""
-    bye: bool = False
-    """The sender closes down."""
-    challenge: bytes = b""
-    """Bytes to be sent back to where they came from."""
-    response: bytes = b""
-    """The answer to that."""
-    handled: list[tuple[int, int]] = []
-    """Ranges of your messages that the application here has handled."""
-    control: list[tuple[int, bytes]] = []
-    """Parts of the stream of control packets: their offsets and bytes."""
-
-
 def most_messages(size: int) -> int:
     """Return how many messages a datagram of that size may have."""
     return 64 + size // 16
@@ -136,6 +88,12 @@ WHY = bytes([FrameType.WHY])
 
 BYE = bytes([FrameType.BYE])
 """Says that the sender closes down."""
+
+
+def padded_ping(size: int) -> bytes:
+    """Return a PING that is followed by PADDING, up to `size` bytes."""
+    return PING.ljust(size, b"\0")
+
 
 MOST_HANDLED = 256  # the most ranges of a HANDLED frame
 ACK_MOST = 128  # the most bytes of an ACK frame
@@ -323,6 +281,10 @@ def read(data: bytes) -> Contents:
 def _read_rare(data: bytes, at: int, kind: int, contents: Contents) -> int:
     if kind == FrameType.PING:
         pass
+    elif kind == FrameType.PADDING:
+        if bytes(data[at:]).strip(b"\0"):
+            raise MalformedError("padding that is not zeros")
+        at = len(data)
     elif kind == FrameType.OBITUARY:
         name, at = get_text(data, at)
         if at + 8 > len(data):

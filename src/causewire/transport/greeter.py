@@ -77,7 +77,7 @@ class Greeter:
             me.life,
             config.peer_messages,
             config.peer_bytes,
-            max(config.datagram, config.local_datagram),
+            config.accepted_datagram,
             exchange,
             rival,
             me.connection,

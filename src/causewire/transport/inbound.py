@@ -19,7 +19,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from ..core.run import MessageRun
-from .frames import Piece
+from .contents import Piece
 from .varint import MalformedError, get
 from .withdrawn import Withdrawn
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .account import COST
 from .config import TransportConfig
-from .session import COST, Session
+from .session import Session
 
 __all__ = ["CHUNK", "COST", "Ledger"]
 

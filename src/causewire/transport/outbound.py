@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 
 from ..core.run import MessageRun
 from .budget import Budget
+from .contents import Piece
 from .frames import (
     PIECE_HEAD,
     RUN_HEAD,
-    Piece,
     most_messages,
     put_piece,
     put_run,

@@ -57,6 +57,7 @@ from .lists import LONGEST
 from .names import PeerName
 from .numbers import Numbers
 from .obituaries import LEFT, Obituaries
+from .path_size import path_to
 from .session import Session
 from .stats import DropReason, Stats
 from .timers import Timers
@@ -218,8 +219,8 @@ class Peers:
         seals = exchange.seals(born)
         assert seals is not None
         session.exchange, session.agreement = exchange.message, exchange
-        limit = self._config.largest_datagram(address[0])
-        tag = session.establish(born, greeting, seals, limit, self._config.datagram)
+        path = path_to(self._config, address[0], greeting.datagram)
+        tag = session.establish(born, greeting, seals, path)
         self.by_tag[tag] = session
         session.heard_at = now
         session.owes, session.silent = None, False

@@ -10,7 +10,7 @@ is too long for a local network, so both bounds are settings. The ack of a datag
 messages may come late, by `ack_delay`: it is waited for that much longer, and is a measurement
 only if it shows that the round trip is shorter than was thought. An expiry costs one
 datagram, however many are in flight; a peer that is gone costs one small datagram per
-`longest` timeout.
+`longest` timeout. A probe that is lost (`path_size`) is no expiry and no sign of congestion.
 
 **Evidence of loss** as in RFC 9002, section 6: a later datagram was acknowledged,
 and it was sent three numbers later, or 9/8 of a round trip ago. A network that
@@ -33,7 +33,7 @@ from typing import Any
 from .congestion import CongestionWindow
 from .varint import MalformedError
 
-__all__ = ["Recovery", "RoundTrip", "Sent"]
+__all__ = ["Probe", "Recovery", "RoundTrip", "Sent"]
 
 
 GRANULARITY = 0.001
@@ -97,6 +97,12 @@ class Sent:
         """Ranges of messages that it reports as handled."""
         self.stream: Sequence[tuple[int, bytes]] = ()
         """Parts of the stream of control packets."""
+
+
+class Probe(Sent):
+    """A datagram that only tries whether one of its length arrives (`path_size`)."""
+
+    __slots__ = ()
 
 
 class Recovery:
@@ -254,11 +260,13 @@ class Recovery:
     def _take_for_lost(self, number: int, one: Sent, lost: list[Sent]) -> None:
         del self.sent[number]
         self.in_flight -= one.size
+        lost.append(one)
+        if one.__class__ is Probe:
+            return
         self.window.lost(number, self.next_number)
         self._condemned[number] = None
         if len(self._condemned) > 64:
             del self._condemned[next(iter(self._condemned))]
-        lost.append(one)
 
     @property
     def deadline(self) -> float | None:
@@ -278,11 +286,12 @@ class Recovery:
             return []
         if self.loss_at is not None:
             return self._missing(now)
-        self.round_trip.backoff += 1
-        self._base = now
-        self.probes = 1
-        number, one = next(iter(self.sent.items()))
-        self.window.expired(number, self.next_number)
         lost: list[Sent] = []
+        number, one = next(iter(self.sent.items()))
+        if one.__class__ is not Probe:
+            self.round_trip.backoff += 1
+            self._base = now
+            self.probes = 1
+            self.window.expired(number, self.next_number)
         self._take_for_lost(number, one, lost)
         return lost

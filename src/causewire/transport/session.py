@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from .account import Account
 from .budget import Budget
 from .config import TransportConfig
 from .congestion import CongestionWindow
@@ -29,6 +30,7 @@ from .frames import (
     RUN_HEAD,
     WHY,
     may_be_acked_late,
+    padded_ping,
     put_ack,
     put_because,
     put_clock,
@@ -41,8 +43,9 @@ from .heads import HEAD, SESSION, Greeting
 from .inbound import Inbound
 from .newreno import NewReno
 from .outbound import Outbound
+from .path_size import PathSize
 from .received import Received
-from .recovery import Recovery, RoundTrip, Sent
+from .recovery import Probe, Recovery, RoundTrip, Sent
 from .seal import Exchange, Seal
 from .stream import ControlStream
 
@@ -52,26 +55,24 @@ _ACK_LEAST = 20  # an ack is written where at least this many bytes are left
 CONGESTION: dict[str, type[CongestionWindow]] = {"cubic": Cubic, "newreno": NewReno}
 """The algorithms by the value of the setting `congestion`."""
 
-COST = 64  # what a message costs of a credit in addition to its payload (`ledger`)
-
 _RESERVE = ACK_MOST + 32  # longer messages than a datagram less this are sent in parts
 
 
-class Session:
+class Session(Account):
     """This process and one incarnation of a peer.
 
     Drivers use `name`, `confirmed`, `handled`, `established` and `over`.
     """
 
     __slots__ = (
-        "_former", "_limit", "_opening", "_proved", "_safe", "_sealing", "_window", "accepted",
-        "ack_by", "ack_due", "address", "agreement", "alias", "alone", "answer", "because",
-        "bye_acked", "bye_due", "confirmed", "connection", "control_due", "credit", "credit_left",
-        "delivered", "established", "exchange", "flagged", "handled", "heard_at", "inbound",
-        "incarnation", "label", "lent", "lent_in", "name", "obituaries", "obituaries_due",
-        "outbound", "over", "owes", "patient", "peer_patient", "permit", "permit_by", "permitted",
-        "ping_due", "pinged_at", "progress", "received", "recovery", "send", "silent", "stream",
-        "taken", "taken_bytes", "trouble", "unconfirmed", "unhandled", "why_due",
+        "_former", "_limit", "_opening", "_overhead", "_sealing", "_window", "ack_by",
+        "ack_due", "address", "agreement", "alias", "alone", "answer", "because",
+        "bye_acked", "bye_due", "confirmed", "connection", "control_due", "delivered",
+        "established", "exchange", "flagged", "handled", "heard_at", "inbound",
+        "incarnation", "label", "name", "obituaries", "obituaries_due", "outbound", "over",
+        "owes", "path", "patient", "peer_patient", "permit", "permit_by", "permitted",
+        "ping_due", "pinged_at", "progress", "received", "recovery", "send", "silent",
+        "stream", "trouble", "unconfirmed", "unhandled", "why_due",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +83,7 @@ class Session:
         send: Callable[[bytes], int],
         config: TransportConfig,
     ) -> None:
+        super().__init__()
         self.name = name
         self.alias = alias
         self.label = name
@@ -101,10 +103,9 @@ class Session:
         self.recovery = Recovery(trip, self._window(config.datagram), config.ack_delay)
         self._limit = config.datagram
         """Bytes of frames that a datagram has room for."""
-        self._safe = config.datagram
-        """The same for a datagram that every path carries."""
-        self._proved = False
-        """Whether a longer datagram than that has arrived."""
+        self._overhead = 0
+        """How much longer than its frames a datagram is."""
+        self.path = PathSize(config.datagram, config.datagram, config.datagram)
         self.exchange = b""
         """This side's message in the handshake of the session, for greetings to repeat."""
         self.agreement: Exchange | None = None
@@ -113,20 +114,6 @@ class Session:
         self._opening: Seal
         self._former: dict[bytes, tuple[Seal, Seal]] = {}
         """Other keys that the peer may use, by the tag of its datagrams."""
-        # The sender's account: messages accepted and not known to be delivered (`ledger`).
-        self.accepted = 0
-        """Messages accepted for this peer since the start, unused credit included."""
-        self.taken = 0
-        """Room taken in the ledger, unused credit included."""
-        self.taken_bytes = 0
-        self.credit = 0
-        """Messages that may be accepted without asking the ledger."""
-        self.credit_left = 0
-        """What is left of the credit, in bytes: see `ledger`."""
-        self.lent = 0
-        """The size of the credit when it was given."""
-        self.lent_in = -1
-        """The turn in which it was given."""
         self.send = send
         """Causal send to this peer."""
         self.alone = (self,)
@@ -186,8 +173,7 @@ class Session:
         incarnation: int,
         greeting: Greeting,
         seals: tuple[Seal, Seal],
-        limit: int,
-        safe: int,
+        path: PathSize,
     ) -> bytes:
         """Begin to exchange datagrams; return the tag of those that will arrive.
 
@@ -195,17 +181,16 @@ class Session:
             incarnation: The incarnation of the peer.
             greeting: What it said.
             seals: What seals datagrams to it, and opens those from it.
-            limit: The longest datagram to try.
-            safe: A length that every path carries.
+            path: How long datagrams to it may be.
         """
         self.incarnation = incarnation
         self.connection = greeting.connection
         self.established = True
         self._sealing, self._opening = seals
-        overhead = HEAD.size + self._sealing.overhead
-        self._limit = min(limit, greeting.datagram) - overhead
-        self._safe = min(safe, limit, greeting.datagram) - overhead
-        self.recovery.window = self._window(min(limit, greeting.datagram))
+        self._overhead = HEAD.size + self._sealing.overhead
+        self.path = path
+        self.recovery.window = self._window(path.size)
+        self._measure()
         self.outbound.peer_messages = greeting.messages
         self.outbound.peer_bytes = greeting.room
         self.handled = HandledRanges() if greeting.reports else None
@@ -229,7 +214,7 @@ class Session:
         """Begin a new connection with a peer that has come back with its memory."""
         self._sealing, self._opening = seals
         self._former.clear()
-        self._proved, self.connection = False, greeting.connection
+        self.path.proved, self.connection = False, greeting.connection
         self.received = Received()
         self.recovery = self.recovery.fresh()
         outbound = self.outbound
@@ -260,21 +245,6 @@ class Session:
         self.recovery.sent.clear()
         self.unconfirmed.clear()
         self.obituaries.clear()
-
-    @property
-    def has_messages(self) -> int:
-        """Messages that were accepted and are not known to be delivered."""
-        return self.taken - self.credit
-
-    @property
-    def credit_bytes(self) -> int:
-        """Bytes of payload that were reserved for the credit and not used."""
-        return self.credit_left + COST * (self.lent - self.credit)
-
-    @property
-    def has_bytes(self) -> int:
-        """The bytes of these messages."""
-        return self.taken_bytes - self.credit_bytes
 
     @property
     def wanted(self) -> int:
@@ -341,6 +311,9 @@ class Session:
                 self.recovery.departs(sent)
             else:
                 self.recovery.next_number += 1
+        if len(datagrams) > 1 and (length := self.path.probe(now)):
+            frame = padded_ping(length - self._overhead)
+            datagrams.append(self.single(frame, Probe(now, length)))
         return datagrams
 
     def _short_way(self, now: float) -> bytes | None:
@@ -385,10 +358,13 @@ class Session:
         recovery.departs(sent)
         return datagram
 
-    def single(self, frame: bytes) -> bytes:
+    def single(self, frame: bytes, probe: Probe | None = None) -> bytes:
         """Return a datagram with one frame, which is not sent again if it is lost."""
         number = self.recovery.next_number
-        self.recovery.next_number += 1
+        if probe is None:
+            self.recovery.next_number += 1
+        else:
+            self.recovery.departs(probe)
         return self._sealing.close(number, HEAD.pack(SESSION, self._sealing.tag, number), frame)
 
     def _fill(self, budget: Budget, sent: Sent, clock: int) -> bool:
@@ -416,7 +392,7 @@ class Session:
                     news = sent.eliciting = True
             if self.recovery.open and self.outbound.pending:
                 full = self._limit - _RESERVE
-                part = self._safe - _RESERVE
+                part = self.path.base - self._overhead - _RESERVE
                 if clock:
                     budget.left -= CLOCK_MOST
                 if self.outbound.fill(budget, full, sent.items, part):
@@ -468,22 +444,31 @@ class Session:
     def arrived(self, datagrams: list[Sent]) -> None:
         """Note that these datagrams have reached the peer."""
         for sent in datagrams:
-            if sent.size > self._safe + 64:
-                self._proved = True
+            if sent.size > self.path.base:
+                self.path.arrived(sent.size, sent.__class__ is Probe)
+                self._measure()
             if sent.bye:
                 self.bye_acked = True
             for name, incarnation in sent.obituaries:
                 if self.obituaries.get(name) == incarnation:
                     del self.obituaries[name]
 
-    def shorten(self) -> None:
-        """Send no more long datagrams, unless one has arrived: this path may not carry them."""
-        if not self._proved:
-            self._limit = self._safe
+    def shorten(self, timeouts: int) -> None:
+        """Send no long datagrams after so many timeouts in a row: the path may not carry them."""
+        if self.path.shorten(timeouts):
+            self._measure()
+
+    def _measure(self) -> None:
+        """Use the length that is known of the path."""
+        self._limit = self.path.size - self._overhead
+        if self.recovery.window.unit != self.path.size:
+            self.recovery.window.use(self.path.size)
 
     def lost(self, datagrams: list[Sent]) -> None:
         """Send again what these datagrams said, as they were lost."""
         for sent in datagrams:
+            if sent.__class__ is Probe:
+                self.path.lost(sent.size)
             if sent.items:
                 self.outbound.lost(sent.items)
             if sent.control:

@@ -45,8 +45,9 @@ from .accepted import A, Accepted
 from .arrivals import Arrivals
 from .carrier import Carrier
 from .config import TransportConfig
+from .contents import Contents
 from .events import Address, Delivered, Event, Handled, InOrder, MessageBlocked, PeerUp, Room
-from .frames import Contents, read
+from .frames import read
 from .greeter import Greeter
 from .handling import Report
 from .heads import HEAD, SESSION

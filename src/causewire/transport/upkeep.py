@@ -169,7 +169,7 @@ class Upkeep:
         if recovery.round_trip.backoff > expiries:
             self._stats.timeouts += 1
             if expiries:
-                session.shorten()
+                session.shorten(recovery.round_trip.backoff)
             if expiries or session.received.largest < 0:
                 # The peer may have missed our answer, or may have been restarted.
                 self._greet(peer, session.incarnation, session.address)

@@ -16,7 +16,7 @@ __all__ = ["failing", "play", "seeded", "stranded"]
 
 def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
     """Faults and a workload that depend on the seed alone: from calm to terrible."""
-    random = Random(f"faults {seed}")
+    random, paths = Random(f"faults {seed}"), Random(f"paths {seed}")
     slow = random.random() < 0.15
     faults = Faults(
         loss=random.choice((0.0, 0.02, 0.1, 0.3)),
@@ -27,6 +27,9 @@ def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
         pauses=random.choice((0, 0, 1, 2)),
         moves=random.choice((0, 0, 1, 2)),
         restarts=random.choice((0, 0, 1, 2)),
+        remote=paths.random() < 0.25,
+        narrow=paths.choice((0, 0, 0, 1300, 1500, 4000)),
+        narrow_from=paths.choice((0.0, 0.3)),
     )
     workload = WireWorkload(
         processes=random.choice((2, 3, 3, 4)),

@@ -59,6 +59,13 @@ class Faults:
     """How often an application reads nothing for a while."""
     read_within: float | None = None
     """Within how many seconds applications promise to read."""
+    remote: bool = False
+    """Whether processes are on different machines, so that they search for the length of the
+    datagrams that their paths carry."""
+    narrow: int = 0
+    """Longer datagrams than this vanish; 0: none do."""
+    narrow_from: float = 0.0
+    """Since when."""
 
     def network(self) -> SimulatedNetwork:
         """The network, as the simulator knows it."""

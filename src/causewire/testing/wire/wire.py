@@ -147,10 +147,13 @@ class Wire:
             key=self.key,
             config=self.config,
         )
-        host = Host(name, index, ("127.0.0.1", port), transport, life)
+        host = Host(name, index, self._address(port), transport, life)
         self.judge.incarnations[name, transport.me.incarnation] = host
         self._owners[host.address] = name
         return host
+
+    def _address(self, port: int) -> Address:
+        return "192.0.2.1" if self.faults.remote else "127.0.0.1", port
 
     def _introduce(self, host: Host) -> None:
         for other in self.hosts.values():
@@ -210,6 +213,8 @@ class Wire:
         if self.lossy.get(link, 0.0) > self.now and self.random.random() < 0.5:
             return
         data, source, address = packet
+        if len(data) > self.faults.narrow > 0 and self.now >= self.faults.narrow_from:
+            return
         host = self._rivals.get(address) or self.hosts[target.name]
         if host.address != address or not host.up:
             return
@@ -261,7 +266,7 @@ class Wire:
 
     def move(self, host: Host) -> None:
         """A process gets another address, without an announcement."""
-        host.address = ("127.0.0.1", next(self._ports))
+        host.address = self._address(next(self._ports))
         self._owners[host.address] = host.name
 
     def restart(self, host: Host, incarnation: int = 0) -> Host:
