@@ -428,6 +428,15 @@ class Adaptive(RunEndpoint):
                 here += [Blocked(self.me, mid, name, "sender", waits) for mid in mids]
         return here + self._held.blocked(self.me)
 
+    def first_missing(self) -> list[tuple[str, int, Wait]]:
+        """Return what messages that are here wait for: see `RunBuffer.first_missing`."""
+        return self._held.first_missing()
+
+    @property
+    def awaited(self) -> Iterable[str]:
+        """The processes whose messages others wait for that are here."""
+        return self._held.awaited_origins
+
     @property
     def held_back(self) -> int:
         return len(self._held) + sum(len(self._waiting(p)) for p in self._peers.values() if p.lane)

@@ -10,6 +10,7 @@ can be delivered at once, and the order is the same as if each message were held
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heappop
 from itertools import pairwise
@@ -115,6 +116,33 @@ class RunBuffer(HoldingBuffer):
         runs = [taken for key, taken in self._runs.items() if key[0] == source]
         behind = sum(len(run.mids) - start - 1 for run, start in runs)
         return super().count_from(source) + behind
+
+    @property
+    def awaited_origins(self) -> Iterable[str]:
+        """The processes whose messages others wait for."""
+        return self._queues.keys()
+
+    def first_missing(self) -> list[tuple[str, int, Wait]]:
+        """Return, by source, how many messages wait for one that is not here, and for which first.
+
+        This takes as long as there are runs, however many messages they have. It is exact if
+        the messages of each process arrive in their order.
+        """
+        found: dict[str, tuple[int, str, int]] = {}
+        for origin, queue in self._queues.items():
+            newest = self._newest.get(origin, 0)
+            for needed, source, mid in queue:
+                if needed > newest:
+                    need = (mid, origin, needed)
+                    found[source] = min(need, found.get(source, need))
+        counts = Counter([source for source, _ in self._missing if source in found])
+        for (source, _), (run, start) in self._runs.items():
+            if source in found:
+                counts[source] += len(run.mids) - start - 1
+        return [
+            (source, counts[source], Wait("predecessor", origin, needed))
+            for source, (_, origin, needed) in sorted(found.items())
+        ]
 
     def footprint(self) -> int:
         return sum(1 + p.integers + p.identifiers for _, p in self._unfolded())

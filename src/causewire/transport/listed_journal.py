@@ -27,6 +27,7 @@ from ..core.run import MessageRun
 from .inbox import Inbox
 from .journal import Journal
 from .listing import Listing
+from .missing import Missing
 from .varint import put, put_text
 
 __all__ = ["ListedJournal"]
@@ -152,6 +153,10 @@ class ListedJournal(Journal):
 
     def take_waits(self) -> list[Blocked]:
         return self._listing.take_waits()
+
+    @property
+    def missing(self) -> list[Missing]:
+        return self._listing.missing
 
     @property
     def absent(self) -> dict[str, int]:

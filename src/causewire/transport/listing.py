@@ -60,6 +60,7 @@ from .carrier import Native
 from .identities import Identities
 from .identity import Identity
 from .lists import ListReader, ListWriter, Process, Resolve
+from .missing import Missing, described
 from .varint import MalformedError, get, put
 from .withdrawn import NOTHING, Withdrawn
 
@@ -474,13 +475,13 @@ class Listing(Native):
         self._early = {alias: unacknowledged(self.endpoint, alias) for alias in early}
 
     @property
+    def missing(self) -> list[Missing]:
+        return [described(*wait, numbers=True) for wait in self.endpoint.first_missing()]
+
+    @property
     def absent(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for blocked in self.endpoint.blocked():
-            for wait in blocked.waits if blocked.where == "receiver" else ():
-                if wait.peer not in self._channels:
-                    name, incarnation = self._identities.process(wait.peer)
-                    found[name] = max(incarnation, found.get(name, 0))
+        unknown = [origin for origin in self.endpoint.awaited if origin not in self._channels]
+        found = dict(sorted(map(self._identities.process, unknown)))  # the latest of each name
         found.pop(self.endpoint.me, None)
         return {name: incarnation for name, incarnation in found.items() if incarnation}
 

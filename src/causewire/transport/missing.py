@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..core.endpoint import Blocked
+from ..core.endpoint import Blocked, Wait
 from .epochs import name_of
 
-__all__ = ["Missing", "missing"]
+__all__ = ["Missing", "described", "missing"]
 
 
 class Missing(NamedTuple):
@@ -21,6 +21,8 @@ class Missing(NamedTuple):
     """How many of its messages wait."""
     origin: str
     """Whose message, or word, is missing."""
+    number: int
+    """Its number, as the protocol has it: what tells this wait from a later one."""
     what: str
     """What it is, in words."""
 
@@ -42,8 +44,14 @@ def missing(blocked: Iterable[Blocked], numbers: bool) -> list[Missing]:
         for kind, peer, mid in waits:
             if source in found or (peer, mid) in here:
                 continue
-            origin = name_of(peer)
-            what = f"message {mid} of" if numbers else "an earlier message of"
-            what = f"{what if kind == 'predecessor' else 'word from'} {origin}"
-            found[source] = Missing(name_of(source), counts[source], origin, what)
+            found[source] = described(source, counts[source], Wait(kind, peer, mid), numbers)
     return list(found.values())
+
+
+def described(source: str, messages: int, wait: Wait, numbers: bool) -> Missing:
+    """Return what messages of a sender wait for, with the names that people know."""
+    kind, peer, mid = wait
+    origin = name_of(peer)
+    what = f"message {mid} of" if numbers else "an earlier message of"
+    what = f"{what if kind == 'predecessor' else 'word from'} {origin}"
+    return Missing(name_of(source), messages, origin, mid, what)

@@ -67,8 +67,8 @@ class Watch:
         self._carrier = carrier
         self._late = late
         self._told: set[tuple[str, str]] = set()
-        self._missed: dict[tuple[str, str], float] = {}
-        """Since when messages of a process have waited for something, by both."""
+        self._missed: dict[tuple[str, str, int], float] = {}
+        """Since when messages of a process have waited for one message, by both."""
 
     def look(
         self, sessions: Collection[Session], now: float, stalled: bool
@@ -77,11 +77,11 @@ class Watch:
         whose permits are missing."""
         for session in sessions:
             _note(session, now)
-        missed = [(wait.source, wait.what) for wait in self._carrier.missing]
-        self._missed = {key: self._missed.get(key, now) for key in missed}
+        waits = self._carrier.missing
+        self._missed = {key: self._missed.get(key, now) for key in map(_key, waits)}
         news: list[Reason] = []
         missing: set[str] = set()
-        for reason in self.reasons(sessions, now, stalled):
+        for reason in self._reasons(sessions, now, stalled, waits):
             missing.update(reason.permits)
             if reason.seconds < self._late:
                 self._told.discard(reason.key)
@@ -92,20 +92,30 @@ class Watch:
 
     def reasons(self, sessions: Iterable[Session], now: float, stalled: bool) -> list[Reason]:
         """Return all that is stuck."""
+        return self._reasons(sessions, now, stalled, self._carrier.missing)
+
+    def _reasons(
+        self, sessions: Iterable[Session], now: float, stalled: bool, waits: Iterable[Missing]
+    ) -> list[Reason]:
         by_name = {session.name: session for session in sessions}
         missing = [s for _, s in sorted(by_name.items()) if s.flagged > s.permitted]
-        waits = {wait.source: wait for wait in self._carrier.missing}
+        by_source = {wait.source: wait for wait in waits}
         found: list[Reason | None] = []
         for name, session in sorted(by_name.items()):
             found.append(_held(session, missing, now, self._carrier.group_waits))
             found.append(_under_way(session, now))
-            found.append(_gap(session, now))
-            if name in waits:
-                wait = waits[name]
-                since = self._missed.get((name, wait.what), now)
-                found.append(_missing(wait, by_name.get(wait.origin), since, now))
+            gaps = [_gap(session, now)]
+            if (wait := by_source.get(name)) is not None:
+                since = self._missed.get(_key(wait), now)
+                gaps.append(_missing(wait, by_name.get(wait.origin), since, now))
+            # One reason for both: otherwise the end of one would be taken for that of the other.
+            found.append(max(filter(None, gaps), key=lambda gap: gap.seconds, default=None))
             found.append(_queue(session, stalled))
         return [reason for reason in found if reason is not None]
+
+
+def _key(wait: Missing) -> tuple[str, str, int]:
+    return wait.source, wait.origin, wait.number
 
 
 def _note(session: Session, now: float) -> None:
