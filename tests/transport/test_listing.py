@@ -183,6 +183,39 @@ def test_news_of_all_messages_to_processes_not_met() -> None:
 # -- the stream ---------------------------------------------------------------------
 
 
+def test_nothing_is_kept_of_names_that_others_dialled() -> None:
+    """ann dials one name after the other, and gives each up; bob hears of every one."""
+    ann, bob = carrier("ann", 3), carrier("bob", 4)
+    to_bob, from_ann = meet(ann, "bob", 4), meet(bob, "ann", 3)
+
+    def turn() -> None:
+        for name, run in ann.take_runs():
+            if name == to_bob:
+                bob.receive(from_ann, read(put_run(run, list(map(len, run.payloads)))).runs[0])
+        for _ in range(4):
+            for one, other, source, target in (
+                (ann, bob, from_ann, to_bob),
+                (bob, ann, to_bob, from_ann),
+            ):
+                for name, record in one.take_control():
+                    if name == target:
+                        other.control(source, record)
+            for mid in bob.endpoint.take_acks().values():
+                ann.acked(to_bob, mid)
+        bob.take_deliveries()
+
+    kept = []
+    for k in range(300):
+        alias = ann.meet(f"worker {k}", 0)
+        ann.send(alias, b"it never arrives")
+        ann.send(to_bob, b"it depends on that")
+        turn()
+        ann.forget(alias)
+        turn()
+        kept.append([len(repr(one._identities.saved())) for one in (ann, bob)])
+    assert kept[0] == kept[-1]
+
+
 def test_the_stream_delivers_every_record_once_and_in_order() -> None:
     for seed in range(40):
         chance = random.Random(seed)

@@ -66,6 +66,8 @@ class Identities:
             return string[:-2], 0
         if string == UNMET:
             return self._me.name, 0
+        if string.endswith("\0"):
+            return string[:-1], 0
         return self._processes[string]
 
     def gone(self, process: Process) -> bool:
@@ -80,15 +82,15 @@ class Identities:
         name, incarnation = process
         if name == self._me.name and incarnation in (0, self._me.incarnation):
             return name
+        if not incarnation:
+            return f"{name}\0"  # it says all, so that nothing is kept of names that others dial
         strings = self._strings.get(name)
         if strings is None:
             strings = self._strings[name] = {}
         string = strings.get(incarnation)
         if string is None:
-            string = f"{name}\0" if not incarnation else f"{name}\0{incarnation:x}"
             taken = name in self._processes or name in self.retired or name == self._me.name
-            if incarnation and not taken:
-                string = name
+            string = f"{name}\0{incarnation:x}" if taken else name
             strings[incarnation] = string
             self._processes[string] = process
         return string
