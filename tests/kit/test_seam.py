@@ -9,7 +9,7 @@ from pathlib import Path
 import causewire.kit
 
 FILES = sorted(Path(causewire.kit.__file__).parent.glob("*.py"))
-PUBLIC = ("node", "transport", "core.endpoint", "core.errors")
+PUBLIC = ("node", "store", "transport", "core.endpoint", "core.errors")
 
 
 def imported() -> set[tuple[str, str]]:

@@ -163,7 +163,7 @@ class Driver(BaseNode[Receipt]):
                 if self._backlog:
                     interest |= selectors.EVENT_WRITE
                 selector.modify(sock, interest)
-                due = self._transport.next_timer()
+                due = self._next_timer()
                 self._asleep = True
             timeout = None if due is None else max(0.0, due - time.monotonic())
             ready = selector.select(timeout)
@@ -197,7 +197,19 @@ class Driver(BaseNode[Receipt]):
                 self._recorder = None
                 self._publish(TraceFailed(recorder.failure))
         if self._must_rejoin and not self._closing:
-            self._rejoin()
+            self._rejoin_in_time()
+
+    def _next_timer(self) -> float | None:
+        """Return when the thread has to look at the transport, if nothing arrives."""
+        if self._store_failed:
+            return None
+        times = (self._transport.next_timer(), self._rejoining.until)
+        return min([when for when in times if when is not None], default=None)
+
+    @property
+    def _store_failed(self) -> bool:
+        """Whether nothing happens any more, as what is known here is ahead of the store."""
+        return self._gate is not None and self._gate.failure is not None
 
     def _stored_turn(self, gate: Gate) -> list[tuple[bytes, Address]]:
         """Return the datagrams that may leave: those that follow from what is in the store."""
@@ -270,10 +282,12 @@ class Driver(BaseNode[Receipt]):
     def _receive(self, sock: socket.socket) -> None:
         """Take datagrams from the socket, and do what is due."""
         transport, now = self._transport, time.monotonic()
+        stopped = self._store_failed
         try:
             for _ in range(DRAIN):
                 data, address = sock.recvfrom(LARGEST_DATAGRAM)
-                transport.datagram_received(data, address[:2], now)
+                if not stopped:
+                    transport.datagram_received(data, address[:2], now)
             if transport.postponed:
                 for _ in range(DRAIN_ALL):
                     data, address = sock.recvfrom(LARGEST_DATAGRAM)
@@ -283,7 +297,7 @@ class Driver(BaseNode[Receipt]):
         except OSError:
             transport.stats.drop(DropReason.NOT_RECEIVED)
         due = transport.next_timer()
-        if due is not None and due <= now:
+        if due is not None and due <= now and not stopped:
             transport.timer_fired(now)
 
     def _end(self) -> None:
@@ -302,9 +316,15 @@ class Driver(BaseNode[Receipt]):
 
     def _check_superseded(self) -> None:
         if self._must_rejoin:  # it had stood down, and the application reads again
-            self._rejoin()
+            self._rejoin_in_time()
             self._wake()
-        super()._check_superseded()
+        else:
+            super()._check_superseded()
+
+    def _rejoin_in_time(self) -> None:
+        """Rejoin, if that is not too soon after the last time."""
+        if self._rejoining.now(time.monotonic()):
+            self._rejoin()
 
     def _rejoin(self) -> None:
         old = self._transport

@@ -27,6 +27,7 @@ from ..node import (
     PeerUp,
 )
 from ..node import Superseded as NodeGivenUp
+from ..store import StoreFailed
 from ..transport import PeerName
 from .codecs import CodecSpec, codec_of
 from .errors import KitError
@@ -376,8 +377,8 @@ class Kit:
                 while self._full():
                     self._taken.clear()
                     await self._taken.wait()
-        except NodeGivenUp as given_up:
-            error = given_up
+        except (NodeGivenUp, StoreFailed) as failed:
+            error = failed
         self._end(error)
 
     def _full(self) -> bool:

@@ -24,6 +24,7 @@ from .held import Held, HeldObserver
 from .logs import EventLog
 from .metrics import metrics
 from .receipt import BaseReceipt, NodeError
+from .rejoining import Rejoining
 
 __all__ = ["BaseNode", "Message", "Resolver", "new_incarnation"]
 
@@ -170,6 +171,7 @@ class BaseNode(Generic[R]):
             if seconds is not None and not _is_number(seconds):
                 raise ValueError(f"give_up_after is a number of seconds above 0, not {seconds!r}")
         self._rejoins = rejoin
+        self._rejoining = Rejoining()
         self._messages: deque[Message] = deque()
         self._arguments: dict[str, Any] = {
             "protocol": protocol,
@@ -326,6 +328,8 @@ class BaseNode(Generic[R]):
     def _must_rejoin(self) -> bool:
         """Whether to continue as a new incarnation without being asked."""
         me = self._transport.me
+        if self._gate is not None and self._gate.failure is not None:
+            return False
         reads = not (me.unread and self._messages)
         return me.cut_off or (self._rejoins and me.superseded > 0 and reads)
 

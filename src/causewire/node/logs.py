@@ -74,6 +74,8 @@ class Repeats:
             self._known[key] = now, logged, interval, unlogged + 1
             return None
         self._known[key] = now, now, min(2 * interval, LONGEST_INTERVAL), 0
+        if not unlogged:
+            return f" (again after {now - logged:.0f} s)"
         return f" ({unlogged + 1} reports in the last {now - logged:.0f} s)"
 
 

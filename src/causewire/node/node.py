@@ -23,7 +23,6 @@ from ..transport import (
     MessageWithdrawn,
     NodeRejoined,
     NodeSuperseded,
-    PeerEvent,
     PeerUp,
     Reason,
     Room,
@@ -40,22 +39,23 @@ from .resolving import Resolving
 from .store_bridge import StoreBridge
 from .storing import Storing
 from .waiting import ReceiptWaiters, wake
+from .watching import Watching
 
 __all__ = ["Node", "Receipt"]
 
 
-class Node(Storing, Resolving):
+class Node(Storing, Resolving, Watching):
     __doc__ = BaseNode.__doc__
     _started: ClassVar[WeakSet[Node]] = WeakSet()
     """All nodes that have been started and are not closed."""
 
     def _prepare(self) -> None:
+        super()._prepare()
         self._try_send: Callable[[str | Collection[str], bytes], Receipt | None] = self._refuse
         self._bridge: Bridge | None = None
         self._readers: list[asyncio.Future[None]] = []
         self._senders: list[asyncio.Future[None]] = []
         self._receipts = ReceiptWaiters()
-        self._watchers: list[asyncio.Queue[PeerEvent | None]] = []
         self._resolving: asyncio.Task[None] | None = None
         self._closes = asyncio.Lock()
         self.farewell: Callable[[float | None], Awaitable[None]] | None = None
@@ -151,8 +151,7 @@ class Node(Storing, Resolving):
             self._recorder.close()
         wake(self._readers)
         self._receipts.wake_all()
-        for watcher in self._watchers:
-            watcher.put_nowait(None)
+        self._end_events()
         return drained
 
     async def __aenter__(self) -> Self:
@@ -349,8 +348,9 @@ class Node(Storing, Resolving):
             bridge.soon()
         if not self._messages:
             if self._must_rejoin:  # it had stood down, and the application reads again
-                self._rejoin(bridge)
-            self._check_superseded()
+                self._rejoin_in_time()
+            else:
+                self._check_superseded()
             future = bridge.loop.create_future()
             self._readers.append(future)
             try:
@@ -358,18 +358,6 @@ class Node(Storing, Resolving):
             except RuntimeError:  # asyncio's, if another loop runs
                 bridge.check_loop()
                 raise
-
-    async def events(self) -> AsyncIterator[PeerEvent]:
-        """Yield what happens to peers and messages from now on, until the node is closed."""
-        if self._closing and self._bridge is None:
-            return
-        watcher: asyncio.Queue[PeerEvent | None] = asyncio.Queue()
-        self._watchers.append(watcher)
-        try:
-            while (event := await watcher.get()) is not None:
-                yield event
-        finally:
-            self._watchers.remove(watcher)
 
     # -- peers and status -----------------------------------------------------
 
@@ -416,6 +404,17 @@ class Node(Storing, Resolving):
             Closed: The node is not running.
         """
         self._rejoin(self._running())
+
+    def _rejoin_in_time(self) -> None:
+        """Rejoin, if that has to be done by itself, and is not too soon after the last time."""
+        bridge = self._bridge
+        if bridge is None or not self._must_rejoin:
+            return
+        waits = self._rejoining.until
+        if self._rejoining.now(bridge.loop.time()):
+            self._rejoin(bridge)
+        elif waits is None and (until := self._rejoining.until) is not None:
+            bridge.loop.call_at(until, self._rejoin_in_time)
 
     def _rejoin(self, bridge: Bridge) -> None:
         old = self._transport
@@ -469,8 +468,8 @@ class Node(Storing, Resolving):
             if recorder.failure is not None:
                 self._recorder = None
                 self._publish(TraceFailed(recorder.failure))
-        if transport.me.superseded and self._must_rejoin and self._bridge is not None:
-            self._rejoin(self._bridge)
+        if transport.me.superseded:
+            self._rejoin_in_time()
 
     def _dispatch(self, transport: Transport[Receipt]) -> None:
         next_event = transport.next_event
@@ -492,9 +491,3 @@ class Node(Storing, Resolving):
                 if isinstance(event, NodeSuperseded):
                     wake(self._senders)
                     wake(self._readers)
-
-    def _publish(self, event: PeerEvent) -> None:
-        """Log an event, and pass it on to those who watch."""
-        self._event_log.write(event)
-        for watcher in self._watchers:
-            watcher.put_nowait(event)

@@ -43,6 +43,11 @@ class StoreBridge(Bridge):
         self._waiting: list[asyncio.Future[None]] = []
         gate.notice = self._written
 
+    def flush(self) -> None:
+        """Do what a bridge does, unless the store has failed: then nothing happens any more."""
+        if self._gate.failure is None:
+            super().flush()
+
     def _transmit(self) -> None:
         self._send(self._gate.turn(self.transport.datagrams_to_send(self.loop.time())))
 
@@ -52,6 +57,8 @@ class StoreBridge(Bridge):
 
     def _finish(self, future: Future[None]) -> None:
         datagrams = self._gate.finish(future)
+        if self._gate.failure is not None:
+            self.loop.remove_reader(self.sock)  # what is known here is ahead of the store
         if self.sock.fileno() >= 0:
             self._send(datagrams)
             self._stored()

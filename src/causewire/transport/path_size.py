@@ -111,7 +111,7 @@ class PathSize:
                 self._too_long = length
 
     def shorten(self, timeouts: int) -> bool:
-        """Go back to the base if, after so many timeouts in a row, long datagrams may be lost.
+        """Go back to the base if long datagrams may be lost, after timeouts in a row.
 
         Then the search begins again. Returns whether the length has changed.
         """

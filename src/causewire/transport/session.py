@@ -454,7 +454,7 @@ class Session(Account):
                     del self.obituaries[name]
 
     def shorten(self, timeouts: int) -> None:
-        """Send no long datagrams after so many timeouts in a row: the path may not carry them."""
+        """Send no long datagrams, after timeouts in a row: the path may not carry them."""
         if self.path.shorten(timeouts):
             self._measure()
 
