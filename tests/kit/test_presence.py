@@ -93,7 +93,7 @@ def test_processes_with_the_same_list_need_no_first_one() -> None:
         await world.start("dave", "carol")
         await asyncio.sleep(5)
         assert not world.logs["carol"].room.members  # alice or bob may be a member somewhere
-        with pytest.raises(GroupClosed):
+        with pytest.raises(GroupClosed, match="not in room yet; alice does not answer; bob does"):
             await world.logs["carol"].room.send("too early")
         await world.start("bob", "alice")
         await world.until_whole()

@@ -108,6 +108,9 @@ class Group:
         """This process as a member."""
         return self._machine.me
 
+    def __repr__(self) -> str:
+        return f"<Group {self.name!r}, members {', '.join([one.name for one in self.members])}>"
+
     @property
     def members(self) -> tuple[Member, ...]:
         """The members as of what has arrived here in order; the iteration may be behind."""

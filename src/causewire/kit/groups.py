@@ -123,14 +123,8 @@ class Groups:
             async with asyncio.timeout(timeout):
                 welcome = await self._ask_around(name, place, seeds, transfer, since, retry)
         except TimeoutError:
-            tried = "; ".join(
-                [
-                    f"{seed} {place.parts.arrived(seed) or what}"
-                    for seed, what in sorted(place.tried.items())
-                ]
-            )
             raise JoinFailed(
-                f"nobody lets {self._node.name} into {name}: {tried or 'no seeds'}"
+                f"nobody lets {self._node.name} into {name}: {place.answers or 'no seeds'}"
             ) from None
         finally:
             place.welcome = None
@@ -139,6 +133,10 @@ class Groups:
         if welcome.state is not None:
             await self._restore(place.group, transfer, welcome.state)
         return place.group
+
+    def answers(self, name: str) -> str:
+        """Return what those said who were asked to let this process in, in words."""
+        return self._places[name].answers if name in self._places else ""
 
     async def _restore(self, group: Group, transfer: Transfer, data: bytes) -> None:
         """Give the state to the application; if that fails, leave the group."""

@@ -341,7 +341,7 @@ class Kit:
                 return Entered(made, True)
             return await self._groups.enter(group, seeds, known, transfer, retry)
 
-        return Presence(group, enter)
+        return Presence(group, enter, lambda: self._groups.answers(group))
 
     # -- other messages -------------------------------------------------------
 

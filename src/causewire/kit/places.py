@@ -51,6 +51,16 @@ class Place:
         """Whether this process is a member."""
         return self.group is not None and self.group.joined and self.group.over is None
 
+    @property
+    def answers(self) -> str:
+        """What has become of the questions to seeds, in words."""
+        return "; ".join(
+            [
+                f"{seed} {self.parts.arrived(seed) or what}"
+                for seed, what in sorted(self.tried.items())
+            ]
+        )
+
     def enter(self, group: Group) -> None:
         """Note that this process has become a member."""
         self.reserved = False

@@ -64,11 +64,13 @@ class Presence:
     Args:
         name: The name of the group.
         enter: Becomes a member.
+        answers: Returns what those said who were asked, in words.
     """
 
-    def __init__(self, name: str, enter: Enter) -> None:
+    def __init__(self, name: str, enter: Enter, answers: Callable[[], str]) -> None:
         self.name = name
         self._enter = enter
+        self._answers = answers
         self._group: Group | None = None
         self._last: Group | None = None
         self._known: tuple[str, ...] = ()
@@ -97,7 +99,8 @@ class Presence:
             GroupClosed: This process is not a member at the moment.
         """
         if self._group is None:
-            raise GroupClosed(f"not in {self.name}")
+            again = "again" if self._last is not None else "yet"
+            raise GroupClosed(f"not in {self.name} {again}", self._answers())
         try:
             return await self._group.send(payload, headers)
         except GroupClosed as closed:
