@@ -69,11 +69,17 @@ def test_one_probe_is_under_way_at_a_time() -> None:
 def test_a_length_that_never_arrived_is_given_up_sooner() -> None:
     fresh, proved = PathSize(1232, 32768, 32768), PathSize(1232, 32768, 32768)
     proved.arrived(20_000, False)
-    assert fresh.shorten(2)
-    assert not proved.shorten(2)
-    assert proved.shorten(6)
+    assert [fresh.vanished() for _ in range(2)] == [False, True]
+    assert [proved.vanished() for _ in range(6)] == [*[False] * 5, True]
     assert (fresh.size, proved.size) == (1232, 1232)
     assert proved.probe(0.0) == 32768  # perhaps the peer was merely silent
+
+
+def test_losses_between_arrivals_are_no_reason() -> None:
+    path = PathSize(1232, 32768, 32768)
+    for _ in range(100):
+        path.arrived(20_000, False)
+        assert not path.vanished()
 
 
 # -- whole transports ------------------------------------------------------------
@@ -159,6 +165,27 @@ def test_a_path_that_becomes_narrow(remote: Callable[[], Pair]) -> None:
     got, _ = carry(pair, 1400, rounds=4000)
     assert got == BULK
     assert pair.session.path.size <= 1400
+
+
+def test_a_path_that_becomes_narrow_while_short_datagrams_pass(remote: Callable[[], Pair]) -> None:
+    """They are acknowledged, so there are never several timeouts in a row."""
+    pair = remote()
+    for payload in BULK:
+        pair.send(payload)
+    carry(pair, 9000)
+    for payload in BULK[:20]:
+        pair.send(payload)
+    got: list[bytes] = []
+    for _ in range(200):
+        pair.session.ping_due = True
+        pair.ann._peers.active[pair.session] = None
+        for one in (pair.ann, pair.bob):
+            for data in pair.out(one):
+                if len(data) <= 1400:
+                    pair.give(pair.other(one), data)
+        got += payloads(pair.bob)
+        pair.later(0.02)
+    assert got == BULK[:20]
 
 
 def test_what_is_not_searched_for(remote: Callable[[], Pair]) -> None:

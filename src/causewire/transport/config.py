@@ -72,7 +72,10 @@ class TransportConfig:
     blocked_after: float = 5.0
     """Messages held back for that long are reported."""
     linger: float = 60.0
-    """How long a peer that is gone is remembered at least."""
+    """How long a peer that is gone is remembered at least. Without a key, this has to be longer
+    than any datagram may be under way: a late greeting of a process that has left, and late
+    messages behind it, are taken for those of another one if nobody remembers it. With a key they
+    cannot be, as both sides agree on new keys."""
     tick: float = 0.05
     """How often a protocol that has to send while idle is given the opportunity."""
 

@@ -15,10 +15,12 @@ long when `TRIES` probes of it are lost. The search ends when the difference is 
 **When.** Only while a session has more to send than one datagram holds: a session that does not
 need longer datagrams never sends a probe, and there is no timer. One probe is under way at a time.
 
-**Paths change.** After several timeouts in a row, longer datagrams may be what is lost: after
-`VANISHED` if none has ever arrived, after `SILENT` otherwise, since the peer may be merely silent.
-The session goes back to `base`, and the search begins again; if the path is as it was, the first
-probe finds the goal. If the search ended below the goal, it begins again after `AGAIN` seconds.
+**Paths change.** If datagrams longer than `base` are found lost again and again, and none of them
+arrives in between, the path may not carry them any more, whatever becomes of short ones. After
+`UNPROVED` losses if none has ever arrived, and after `PROVED` otherwise, since the peer may be
+merely silent, the session goes back to `base`, and the search begins again; if the path is as it
+was, the first probe finds the goal. If the search ended below the goal, it begins again after
+`AGAIN` seconds.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ __all__ = ["PathSize", "path_to"]
 TRIES = 3
 """Probes of one length that are lost before it counts as too long."""
 
-VANISHED, SILENT = 2, 6
-"""Timeouts in a row after which long datagrams are given up: before and after one has arrived."""
+UNPROVED, PROVED = 2, 6
+"""Losses in a row after which long datagrams are given up: before and after one has arrived.
+Several that are found lost at once are one loss."""
 
 WORTH = 16
 """A datagram that may be longer by less than this part of its length is not worth a probe."""
@@ -46,7 +49,10 @@ AGAIN = 600.0
 class PathSize:
     """The length of datagrams on a path, and the search for a longer one."""
 
-    __slots__ = ("_again", "_lost", "_too_long", "_trying", "base", "goal", "proved", "size")
+    __slots__ = (
+        *("_again", "_lost", "_too_long", "_trying", "_vanished", "base", "goal", "proved"),
+        "size",
+    )
 
     def __init__(self, base: int, first: int, goal: int) -> None:
         self.base = base
@@ -56,6 +62,8 @@ class PathSize:
         """Whether any datagram longer than the base has arrived."""
         self._trying = 0
         """The length of the probe that is under way, or 0."""
+        self._vanished = 0
+        """Losses of long datagrams since one has arrived."""
         self._restart()
 
     def _restart(self) -> None:
@@ -94,6 +102,7 @@ class PathSize:
     def arrived(self, length: int, probe: bool) -> None:
         """Note that a datagram has arrived that is longer than the base."""
         self.proved = True
+        self._vanished = 0
         if not probe:
             return
         self._trying = self._lost = 0
@@ -110,13 +119,15 @@ class PathSize:
             if length > self.size:
                 self._too_long = length
 
-    def shorten(self, timeouts: int) -> bool:
-        """Go back to the base if long datagrams may be lost, after timeouts in a row.
+    def vanished(self) -> bool:
+        """Note that datagrams longer than the base were found lost.
 
-        Then the search begins again. Returns whether the length has changed.
+        Returns whether to go back to the base, and to search again.
         """
-        if self.size == self.base or timeouts < (SILENT if self.proved else VANISHED):
+        self._vanished += 1
+        if self._vanished < (PROVED if self.proved else UNPROVED) or self.size == self.base:
             return False
+        self._vanished = 0
         self.size = self.base
         self._restart()
         return True

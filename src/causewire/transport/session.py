@@ -453,11 +453,6 @@ class Session(Account):
                 if self.obituaries.get(name) == incarnation:
                     del self.obituaries[name]
 
-    def shorten(self, timeouts: int) -> None:
-        """Send no long datagrams, after timeouts in a row: the path may not carry them."""
-        if self.path.shorten(timeouts):
-            self._measure()
-
     def _measure(self) -> None:
         """Use the length that is known of the path."""
         self._limit = self.path.size - self._overhead
@@ -466,9 +461,12 @@ class Session(Account):
 
     def lost(self, datagrams: list[Sent]) -> None:
         """Send again what these datagrams said, as they were lost."""
+        long = False
         for sent in datagrams:
             if sent.__class__ is Probe:
                 self.path.lost(sent.size)
+            elif sent.size > self.path.base:
+                long = True
             if sent.items:
                 self.outbound.lost(sent.items)
             if sent.control:
@@ -483,3 +481,5 @@ class Session(Account):
                 self.unhandled.report(sent.handled)
             if not sent.items and not sent.control and not sent.stream:
                 self.ping_due = True
+        if long and self.path.vanished():
+            self._measure()

@@ -168,8 +168,6 @@ class Upkeep:
                 self.repair(session, lost)
         if recovery.round_trip.backoff > expiries:
             self._stats.timeouts += 1
-            if expiries:
-                session.shorten(recovery.round_trip.backoff)
             if expiries or session.received.largest < 0:
                 # The peer may have missed our answer, or may have been restarted.
                 self._greet(peer, session.incarnation, session.address)

@@ -123,8 +123,10 @@ def play(
     faults, workload, config = seeded(seed)
     if failures:
         faults, workload = failing(seed, faults, workload)
-        # Who has left is forgotten within the run, or not.
-        config = replace(config, linger=Random(f"linger {seed}").choice((0.5, 2.0, 60.0)))
+        # Who has left is forgotten within the run, or not. Without a key, that must not happen
+        # while a datagram may still be under way (see `linger`).
+        linger = Random(f"linger {seed}").choice((0.5, 2.0, 60.0))
+        config = replace(config, linger=linger if key is not None else 60.0)
     if strand:
         faults, workload = stranded(seed, faults, workload)
     able = describe(protocol)
