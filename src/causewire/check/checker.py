@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterable
 
 from ..core.errors import CausewireError
 from ..trace.reader import Trace, open_trace, trace_of
-from ..trace.schema import Event, TraceError
+from ..trace.schema import Event, SameSeqError, TraceError
 from .assemble import describe
+from .collisions import explained
 from .columns import ScatteredRunError
 from .kernel import OrderError
 from .lives import resolve_lives, was_restarted
+from .namesakes import namesakes, told_apart
 from .order import Sorted
 from .report import Report
 from .scan import TooWideError, scan, scan_in_blocks
@@ -54,12 +56,30 @@ def check(
         Counts of everything, and the first violations with the chains that prove them.
 
     Raises:
-        TraceError: The trace cannot be read, is empty, or has a cycle.
+        TraceError: The trace cannot be read, is empty, has a cycle, or has two starts of a
+            process under one name.
     """
     if isinstance(trace, (str, os.PathLike)):
         trace = open_trace(trace)
     elif not isinstance(trace, Trace):
         trace = trace_of(trace)
+    try:
+        report = _whole(trace, examples, memory, strict, progress)
+    except SameSeqError as error:
+        raise explained(trace, error) from None
+    if report.duplicates:
+        told_apart(report, namesakes(trace), examples)
+    return report
+
+
+def _whole(
+    trace: Trace,
+    examples: int,
+    memory: int,
+    strict: bool,
+    progress: Callable[[int], None] | None,
+) -> Report:
+    """Check a trace, as it is or with destinations that are lives of processes."""
     try:
         return _checked(trace, examples, memory, strict, progress)
     except _LivesError:

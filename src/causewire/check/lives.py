@@ -21,20 +21,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..trace.reader import Trace
-from ..trace.schema import DELIVER, SEND, Event
+from ..trace.schema import DELIVER, SEND, START, Event
 
 __all__ = [
     "LABEL",
-    "START",
     "WithLives",
     "has_lives",
     "lives_of",
     "resolve_lives",
     "was_restarted",
 ]
-
-START = "start"
-"""Kind of the row with which a life of a process begins."""
 
 LABEL = re.compile(r"(.+)/(\d+)")
 """What the name of a second life looks like, or of a later one."""

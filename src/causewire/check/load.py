@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from .._compiled import Bytes, Longs, Words
 from ..trace.reader import Trace
+from .collisions import Starts
 from .columns import COLUMNS, RunColumns, kinds_of, values_of
 
 __all__ = ["Loaded", "Rows", "gathered", "load"]
@@ -49,6 +50,8 @@ class Loaded(NamedTuple):
     """Of each run: the number of its first process."""
     total: int
     """Rows of the trace, of all kinds."""
+    started_again: bool
+    """Whether a process has several rows of kind `start`."""
 
 
 def load(trace: Trace) -> Loaded:
@@ -59,9 +62,11 @@ def load(trace: Trace) -> Loaded:
     mentioned: list[Longs] = []
     timed = True
     total = 0
+    starts, started_again = Starts(), False
     for batch in trace.batches((*COLUMNS, "lamport")):
         c = batch.columns
         total += c.num_rows
+        started_again |= starts.again(c)
         run = _numbers(run_ids, c["run"].dictionary)[values_of(c["run"].indices)]
         process = _numbers(name_ids, c["process"].dictionary)[values_of(c["process"].indices)]
         mentioned.append(np.unique(run << 32 | process))
@@ -90,7 +95,8 @@ def load(trace: Trace) -> Loaded:
                 np.repeat(run[rows], np.diff(first)) << 32 | peers,
             )
         )
-    return _numbered(parts, mentioned, run_ids, name_ids, timed, total)
+    numbered = _numbered(parts, mentioned, run_ids, name_ids, timed, total)
+    return numbered._replace(started_again=started_again)
 
 
 def _numbered(
@@ -133,7 +139,7 @@ def _numbered(
         peers,
     )
     named = [RunColumns(name, members[bounds[k] : bounds[k + 1]]) for k, name in enumerate(runs)]
-    return Loaded(rows, timed, named, base, total)
+    return Loaded(rows, timed, named, base, total, False)
 
 
 def gathered(start: _Array, first: Words, peers: Words) -> Words:

@@ -25,7 +25,8 @@ import numpy as np
 
 from .._compiled import Bytes, Longs, Words, compiled
 from ..trace.reader import BATCH_ROWS, Trace
-from ..trace.schema import TraceError
+from ..trace.schema import SameSeqError, TraceError
+from .collisions import refuse_second_starts
 from .columns import DELIVER, OTHER, SEND, Chunk, Columns
 from .load import Rows, gathered, load
 from .report import BadRow
@@ -45,10 +46,12 @@ class Sorted:
 
         Raises:
             TraceError: The trace cannot be read, has a cycle, or has two different rows
-                with the same `seq` in a process.
+                with the same `seq` in a process (`SameSeqError`).
         """
         self.name = trace.name
         loaded = load(trace)
+        if loaded.started_again:
+            refuse_second_starts(trace)
         self._runs, self._base = loaded.runs, loaded.base
         self._table = loaded.rows
         self.identical = self._drop_identical(strict)
@@ -126,8 +129,7 @@ class Sorted:
         for row in same.tolist():
             if strict or self._content(row) != self._content(row + 1):
                 run, name = self._name(int(process[row]))
-                what = f"process {name!r} of run {run!r} has two rows with seq {seq[row]}"
-                raise TraceError(self.name, None, what)
+                raise SameSeqError(self.name, run, name, int(seq[row]))
         if len(same):
             keep = np.ones(len(process), np.bool_)
             keep[same + 1] = False

@@ -6,10 +6,23 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["NEVER_SENT", "BadRow", "Link", "MessageId", "Report", "Violation"]
+from ..trace.schema import ONE_FILE
+
+__all__ = [
+    "NEVER_SENT",
+    "RECEIVED_AGAIN",
+    "BadRow",
+    "Link",
+    "MessageId",
+    "Report",
+    "Violation",
+]
 
 NEVER_SENT = "delivered, but never sent"
 """The reason of a bad row: a delivery whose send is not in the trace."""
+
+RECEIVED_AGAIN = "received again, from another incarnation with the same name"
+"""The reason of a bad row: a node received a message of this number from both incarnations."""
 
 
 class MessageId(NamedTuple):
@@ -166,7 +179,8 @@ class Report:
     @property
     def verdict(self) -> str:
         """The outcome in one line: in order, violated, or why the check cannot tell."""
-        if not self.ordered:
+        again = self.bad[RECEIVED_AGAIN]
+        if not self.ordered and not again:
             return f"NOT causally ordered: {_count(self.violations, 'violation')}"
         if self.conclusive:
             return "causally ordered"
@@ -182,7 +196,13 @@ class Report:
                 f"the sends of {_count(missing, 'delivery', 'deliveries')}{of} are missing "
                 "(give the files of all nodes)"
             )
-        if others := self.bad.total() - self.bad[NEVER_SENT]:
+        if again:
+            seeming = _count(self.violations, "violation")
+            reasons.append(
+                f"{_count(again, 'message')} came from another incarnation with the same name "
+                f"({ONE_FILE}){'' if self.ordered else f', which may explain {seeming}'}"
+            )
+        if others := self.bad.total() - missing - again:
             reasons.append(f"{_count(others, 'row')} cannot be right")
         return f"cannot tell: {', and '.join(reasons)}"
 

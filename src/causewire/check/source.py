@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ..trace.reader import Trace
+from .collisions import Starts
 from .columns import COLUMNS, Chunk, Encoder
+from .kernel import OrderError
 from .report import BadRow
 
 __all__ = ["Source", "Stream"]
@@ -59,9 +61,17 @@ class Stream:
         return []
 
     def chunks(self) -> Iterator[Chunk]:
-        """The rows as they come; `ScatteredRunError` if runs are mixed."""
+        """The rows as they come.
+
+        Raises:
+            OrderError: A process starts twice under one name.
+            ScatteredRunError: Runs are mixed.
+        """
         self.rows = 0
         encoder = Encoder()
+        starts = Starts()
         for batch in self._trace.batches(COLUMNS):
+            if starts.again(batch.columns):
+                raise OrderError("a process starts twice under one name")
             yield from encoder.chunks(batch)
             self.rows += batch.columns.num_rows

@@ -17,8 +17,12 @@
 While a node writes a trace, its datagrams carry its Lamport time, so that the column
 `lamport` orders the rows of all nodes that do.
 
+A peer that starts again with another trace file, or with none, has the same label as before.
+From the first message of its new incarnation on, it is called `alice (incarnation 17)` here, so
+that nobody takes its messages for those of the former one, which had the same numbers.
+
 Writing a trace never affects messages: when it fails, for instance since the disk is full,
-the trace ends, and `failure` says why.
+the trace ends, and `failure` says which and why.
 """
 
 from __future__ import annotations
@@ -42,12 +46,11 @@ from ..trace import (
     open_trace,
     open_writer,
 )
+from ..trace.schema import START
 from ..transport import Session
 from ..transport.frames import put_run
 
 __all__ = ["TraceRecorder", "lives_in"]
-
-START = "start"
 
 
 def lives_in(path: str | os.PathLike[str], name: str) -> int:
@@ -80,11 +83,18 @@ class TraceRecorder:
         self._message_number = message_number
         self._list_bytes = list_bytes
         self._writer = open_writer(path, live=Path(path).suffix == ".jsonl")
+        self._path = os.fspath(path)
         self._run = run
         self._name = name
         self.clock = 0
         self.failure: str | None = None
-        """Why the trace ends, if it could not be written."""
+        """Which trace ends, and why, if it could not be written."""
+        self._first: dict[str, int] = {}
+        """Of each label: the first incarnation that a message arrived from."""
+        self._latest: dict[str, str] = {}
+        """What to call the latest incarnation with a label, if it is not the first."""
+        self._renamed: dict[str, str] = {}
+        """What to call incarnations that are not the first with their label, by alias."""
         self.begin_life(life)
 
     def begin_life(self, life: int) -> None:
@@ -109,16 +119,20 @@ class TraceRecorder:
             try:
                 self._writer.write(Event(*who, kind, origin, mid, peers, payload, metadata))
             except Exception as error:
-                self.failure = f"{type(error).__name__}: {error}"
+                self._failed(error)
         self._seq += 1
 
     def sent(self, mid: int, to: tuple[str, ...], size: int) -> None:
         """Write a row for a causal send."""
-        names = tuple([self._process if name == self._name else name for name in to])
+        latest = self._latest
+        names = tuple(
+            [self._process if name == self._name else latest.get(name, name) for name in to]
+        )
         self._row(SEND, self._process, mid, names, size)
 
     def released(self, session: Session, run: MessageRun) -> None:
         """Write a row for each message put on the network."""
+        label = self._renamed.get(session.alias, session.label)
         pids = (run.pid, *run.mids)
         for mid, pid, payload in zip(run.mids, pids, run.payloads, strict=False):
             size = len(payload)
@@ -128,21 +142,33 @@ class TraceRecorder:
             size -= listed
             number = self._message_number(mid, payload)
             if number is None:
-                self._row("control", None, None, (session.label,), None, size + metadata)
+                self._row("control", None, None, (label,), None, size + metadata)
             else:
-                self._row(RELEASE, self._process, number, (session.label,), size, metadata)
+                self._row(RELEASE, self._process, number, (label,), size, metadata)
 
     def arrived(self, session: Session, run: MessageRun) -> None:
         """Write a row for each message that arrived."""
         label = session.label
+        if self._first.setdefault(label, session.incarnation) != session.incarnation:
+            label = self._rename(session)
         for mid, payload in zip(run.mids, run.payloads, strict=True):
             number = self._message_number(mid, payload)
             if number is not None:
                 size = len(payload) - self._list_bytes(payload, run.per)
                 self._row(RECEIVE, label, number, (label,), size)
 
+    def _rename(self, session: Session) -> str:
+        """Return what to call a peer whose label is that of an earlier incarnation."""
+        name = self._renamed.get(session.alias)
+        if name is None:
+            name = f"{session.label} (incarnation {session.incarnation})"
+            self._renamed[session.alias] = self._latest[session.label] = name
+        return name
+
     def waiting(self, waits: list[Blocked], labels: dict[str, str]) -> None:
         """Write rows for messages that have begun to wait, and for what each waits for."""
+        if self._renamed:
+            labels = {**labels, **self._renamed}
         for origin, mid, to, where, reasons in waits:
             if where == "sender":
                 self._row(LANE, self._process, mid, (_label(to, labels),))
@@ -154,8 +180,11 @@ class TraceRecorder:
 
     def delivered(self, deliveries: list[Delivery], labels: dict[str, str]) -> None:
         """Write a row for each delivery."""
+        renamed = self._renamed
+        if len(renamed) > len(labels):  # some are of incarnations that are gone
+            renamed = self._renamed = {a: name for a, name in renamed.items() if a in labels}
         for source, mid, payload in deliveries:
-            origin = labels.get(source, self._process)
+            origin = renamed.get(source) or labels.get(source, self._process)
             self._row(DELIVER, origin, mid, (origin,), len(payload))
 
     def turn(self) -> None:
@@ -167,11 +196,15 @@ class TraceRecorder:
             try:
                 self._writer.flush()
             except Exception as error:
-                self.failure = f"{type(error).__name__}: {error}"
+                self._failed(error)
 
     def close(self) -> None:
         """Close the file."""
         try:
             self._writer.close()
         except Exception as error:
-            self.failure = self.failure or f"{type(error).__name__}: {error}"
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        """Keep the first error that ends the trace."""
+        self.failure = self.failure or f"{self._path}: {type(error).__name__}: {error}"

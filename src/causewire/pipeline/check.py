@@ -28,7 +28,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +37,7 @@ from ..check import BadRow, Report
 from ..check.assemble import SENT_TWICE
 from ..check.columns import COLUMNS
 from ..trace import TraceError, trace_files
+from ..trace.schema import START, SameSeqError
 from ..trace.storage import absolute
 from . import prepare
 from .arrivals import arrived
@@ -44,6 +45,7 @@ from .errors import PipelineError, reason
 from .large import RESTARTED, check_large, check_ranges
 from .limits import Limits
 from .merge import merged, runs_of_pieces
+from .namesakes import rows_with_seq, with_namesakes
 from .outcomes import ERROR, ORDER, OUTCOME, error_of, report_of, row_of
 from .pieces import Piece, by_process, layout, long_runs, without
 from .ranges import TOO_OFTEN, Range, cut, rows_read
@@ -67,6 +69,7 @@ __all__ = [
 ]
 
 Progress = Callable[[str], None]
+T = TypeVar("T")
 
 _TRACE_ERROR = f"{TraceError.__module__}.{TraceError.__qualname__}: "
 
@@ -162,10 +165,14 @@ def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
 
 
 def _outcomes(work: _Work, files: Sequence[str]) -> pa.Table:
-    return _guarded(lambda: work.check(files))
+    try:
+        return _guarded(lambda: work.check(files))
+    except SameSeqError as error:
+        found = error
+    raise found.told(_guarded(lambda: rows_with_seq(work.spark, files, found)))
 
 
-def _guarded(check: Callable[[], pa.Table]) -> pa.Table:
+def _guarded(check: Callable[[], T]) -> T:
     """Return what `check` does; whatever Spark raises becomes a `PipelineError`."""
     try:
         return check()
@@ -209,11 +216,15 @@ class _Work:
         scratch: str | os.PathLike[str] | None,
         strict: bool = False,
     ) -> None:
-        self._spark, self._examples, self._limits = spark, examples, limits
+        self.spark, self._examples, self._limits = spark, examples, limits
         self._tell, self._scratch, self._strict = tell, scratch, strict
 
     def check(self, files: Sequence[str]) -> pa.Table:
         """The outcomes of all runs."""
+        table = self._checked(files)
+        return with_namesakes(table, lambda: prepare.read(self.spark, files), self._examples)
+
+    def _checked(self, files: Sequence[str]) -> pa.Table:
         if all(file.endswith(".parquet") for file in files):
             try:
                 self._tell("checking")
@@ -236,7 +247,7 @@ class _Work:
         small = without(pieces, large)
         if small:
             table = check_small(
-                self._spark, small, skip=large, examples=self._examples, limits=self._limits
+                self.spark, small, skip=large, examples=self._examples, limits=self._limits
             )
             tables.append(_untroubled(table))
         tables += [self._long_run(run, mine) for run, mine in large.items()]
@@ -258,7 +269,7 @@ class _Work:
         self._tell(f"checking run {run!r}")
         try:
             report = check_large(
-                self._spark,
+                self.spark,
                 run,
                 pieces,
                 examples=self._examples,
@@ -293,13 +304,13 @@ class _Work:
                 table = None
             if table is not None:
                 return table
-        quick = prepare.read_by_java(self._spark, files)
+        quick = prepare.read_by_java(self.spark, files)
         if quick is not None and (table := self._sorted_quickly(quick)) is not None:
             return table
         return self._carefully(files)
 
     def _carefully(self, files: Sequence[str]) -> pa.Table:
-        return self._sorted_rows(prepare.read(self._spark, files), careful=True)
+        return self._sorted_rows(prepare.read(self.spark, files), careful=True)
 
     def _sorted_quickly(self, events: DataFrame) -> pa.Table | None:
         """Rely on Lamport times; None if that does not work, for whatever reason."""
@@ -314,9 +325,10 @@ class _Work:
     def check_table(self, events: DataFrame) -> pa.Table:
         """The outcomes of all runs of a table of events."""
         rows = prepare.completed(events)
-        if "lamport" in events.columns and (table := self._sorted_quickly(rows)) is not None:
-            return table
-        return self._sorted_rows(rows, careful=True)
+        table = self._sorted_quickly(rows) if "lamport" in events.columns else None
+        if table is None:
+            table = self._sorted_rows(rows, careful=True)
+        return with_namesakes(table, lambda: rows, self._examples)
 
     def _merged(self, pieces: Sequence[Piece]) -> pa.Table | None:
         """Check runs whose row groups have no other rows: files of nodes, mostly.
@@ -332,7 +344,7 @@ class _Work:
         tables = []
         if small:
             table = check_spread(
-                self._spark,
+                self.spark,
                 small,
                 examples=self._examples,
                 strict=self._strict,
@@ -340,7 +352,7 @@ class _Work:
             )
             tables.append(_untroubled(table))
         for run, mine in large.items():
-            places = cut(mine, parallelism(self._spark), self._limits)
+            places = cut(mine, parallelism(self.spark), self._limits)
             if rows_read(places) > TOO_OFTEN * sizes[run]:
                 return None
             tables.append(self._ranges(run, places))
@@ -351,7 +363,7 @@ class _Work:
         self._tell(f"sorting and checking run {run!r}")
         try:
             report = check_ranges(
-                self._spark, run, places, examples=self._examples, limits=self._limits
+                self.spark, run, places, examples=self._examples, limits=self._limits
             )
             return _table([row_of(run, 0, report)])
         except Trouble as trouble:
@@ -360,7 +372,7 @@ class _Work:
         folder = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
         try:
             self._tell(f"sorting run {run!r}")
-            files = merged(self._spark, run, places, folder / "rows")
+            files = merged(self.spark, run, places, folder / "rows")
             return self._long_run(run, layout(files))
         except Trouble as trouble:
             raise _error(trouble) from None
@@ -385,7 +397,7 @@ class _Work:
         place = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
         try:
             self._tell(f"sorting run {run!r}")
-            with described(self._spark, f"check: sort run {run}"):
+            with described(self.spark, f"check: sort run {run}"):
                 prepare.write(events.where(events.run == run), place / "rows", needed=True)
             pieces = layout([str(file) for file in trace_files(place / "rows")])
             return self._long_run(run, pieces)
@@ -398,12 +410,13 @@ class _Work:
         try:
             self._tell(f"sorting run {run!r}")
             every = events.where(events.run == run)
+            prepare.refuse_second_starts(every)
             mine = every if self._strict else prepare.without_identical(every)
             identical = 0 if self._strict else every.count() - mine.count()
             lost = 0
             if labels := labels_of(mine):
                 resolved(mine, labels).write.parquet(str(place / "resolved"))
-                mine = self._spark.read.parquet(str(place / "resolved"))
+                mine = self.spark.read.parquet(str(place / "resolved"))
                 lost = mine.agg({LOST: "sum"}).collect()[0][0]
                 mine = mine.drop(LOST)
             again = prepare.repeated_sends(mine).orderBy("process", "seq")
@@ -446,7 +459,11 @@ def check_runs(events: DataFrame, *, examples: int = 10, strict: bool = False) -
     Rows may be in any order. All rows of a run go to one task, and have to fit
     in its memory.
     """
-    columns = [name for name in (*COLUMNS, "lamport") if name in events.columns]
+    from pyspark.sql import functions as f
+
+    columns: list[Any] = [name for name in (*COLUMNS, "lamport") if name in events.columns]
+    if "time_ns" in events.columns:  # of the rows with which a process starts, to tell them apart
+        columns.append(f.when(f.col("kind") == START, f.col("time_ns")).alias("time_ns"))
 
     def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (check_rows(run, trace, examples, strict) for run, trace in arrived(batches))

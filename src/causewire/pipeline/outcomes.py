@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from ..check.assemble import describe, merged
 from ..check.columns import ScatteredRunError
 from ..core.errors import CausewireError
 from ..trace import TraceError
+from ..trace.schema import SameSeqError
 
 __all__ = [
     "OUTCOME",
@@ -26,6 +28,7 @@ __all__ = [
     "out_of_order",
     "outcome",
     "report_of",
+    "report_of_row",
     "row_of",
 ]
 
@@ -139,12 +142,16 @@ def failed(run: str, error: TraceError) -> dict[str, Any]:
 def detail_of(error: TraceError) -> str:
     """An error as one text: file, row and reason."""
     where = "" if error.row is None else str(error.row)
+    if isinstance(error, SameSeqError):
+        where = json.dumps([error.run, error.process, error.seq])
     return f"{error.file}\n{where}\n{error.reason}"
 
 
 def error_of(detail: str) -> TraceError:
     """Return the file, row and reason that `detail` contains."""
     file, row, why = detail.split("\n", 2)
+    if row.startswith("["):
+        return SameSeqError(file, *json.loads(row))
     return TraceError(file, int(row) if row else None, why)
 
 
@@ -163,7 +170,8 @@ def violation_of(row: Mapping[str, Any]) -> Violation:
     )
 
 
-def _report_of_row(row: Mapping[str, Any]) -> Report:
+def report_of_row(row: Mapping[str, Any]) -> Report:
+    """Return the report of one run."""
     return Report(
         runs=1,
         **{name: row[name] for name in _SUMS},
@@ -192,4 +200,4 @@ def report_of(table: pa.Table, examples: int) -> Report:
     plain = table.filter(pc.invert(special))
     sums: dict[str, Any] = {name: pc.sum(plain[name]).as_py() or 0 for name in _SUMS}
     rows = sorted(table.filter(special).to_pylist(), key=lambda row: (row["position"], row["run"]))
-    return merged([Report(runs=plain.num_rows, **sums), *map(_report_of_row, rows)], examples)
+    return merged([Report(runs=plain.num_rows, **sums), *map(report_of_row, rows)], examples)

@@ -29,9 +29,10 @@ import pyarrow.parquet as pq
 
 from ..check import Sorted
 from ..check.columns import COLUMNS
-from ..trace import DELIVER, NAMES, SEND, TraceError, arrow_schema, open_trace
+from ..trace import DELIVER, NAMES, SEND, arrow_schema, open_trace
 from ..trace.reader import BATCH_ROWS, plain
 from ..trace.schema import COLUMNS as TRACE_COLUMNS
+from ..trace.schema import START, SameSeqError
 from ..trace.storage import is_url
 from .arrivals import arrived
 from .errors import PipelineError
@@ -92,6 +93,7 @@ def read_by_java(spark: SparkSession, files: Sequence[str]) -> DataFrame | None:
         return None
     wanted = arrow_schema()
     tables = [file for file in files if file.endswith(".parquet")]
+    timed = True
     for file in tables:
         found = pq.read_schema(file)
         if any(
@@ -99,7 +101,10 @@ def read_by_java(spark: SparkSession, files: Sequence[str]) -> DataFrame | None:
             for name in (*COLUMNS, "lamport")
         ):
             return None
+        timed &= "time_ns" in found.names and found.field("time_ns").type == pa.int64()
     columns = ["run", "process", "seq", "lamport", "kind", "origin", "mid", "peers"]
+    if timed:
+        columns.append("time_ns")
     lines = [file for file in files if not file.endswith(".parquet")]
     parts = []
     if tables:
@@ -174,6 +179,21 @@ def without_identical(events: DataFrame) -> DataFrame:
     return events.dropDuplicates(["run", "process", "seq", "kind", "origin", "mid", "peers"])
 
 
+def refuse_second_starts(events: DataFrame) -> None:
+    """Raise an error if a process of a run starts twice under one name.
+
+    Raises:
+        SameSeqError: A process starts twice.
+    """
+    from pyspark.sql import functions as f
+
+    starts = events.where((f.col("kind") == START) & (f.col("seq") == 0))
+    times = starts.groupBy("run", "process").agg(f.count_distinct("time_ns").alias("times"))
+    same = times.where("times > 1").head()
+    if same is not None:
+        raise SameSeqError("trace", same.run, same.process, 0)
+
+
 # -- messages that are sent twice ---------------------------------------------------------
 
 
@@ -233,18 +253,16 @@ def ordered(events: DataFrame, scratch: str | os.PathLike[str]) -> DataFrame:
     """The same rows, with Lamport times that can be relied on.
 
     Of each message there is one send. `scratch` is for what is found on the way.
-    Raises `TraceError` if a process has two rows with the same `seq`.
 
     Raises:
-        TraceError: A process has two rows with the same `seq`.
+        SameSeqError: A process has two rows with the same `seq`.
     """
     from pyspark.sql import functions as f
 
     rows = events.where(f.col("kind").isin(SEND, DELIVER))
     same = rows.groupBy("run", "process", "seq").count().where("count > 1").head()
     if same is not None:
-        what = f"process {same.process!r} of run {same.run!r} has two rows with seq {same.seq}"
-        raise TraceError("trace", None, what)
+        raise SameSeqError("trace", same.run, same.process, same.seq)
     if usable(events):
         return events
     sizes = events.groupBy("run").count()

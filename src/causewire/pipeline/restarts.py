@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..check.lives import LABEL, START, lives_of
+from ..check.lives import LABEL, lives_of
 from ..trace import DELIVER, SEND
+from ..trace.schema import START
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

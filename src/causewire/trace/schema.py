@@ -19,6 +19,7 @@ Rows that are not about a message leave both empty.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import CausewireError
@@ -33,12 +34,15 @@ __all__ = [
     "HELD_FOR",
     "LANE",
     "NAMES",
+    "ONE_FILE",
     "RECEIVE",
     "RELEASE",
     "REQUIRED",
     "SEND",
+    "START",
     "Column",
     "Event",
+    "SameSeqError",
     "TraceError",
     "arrow_schema",
     "because",
@@ -55,6 +59,9 @@ RECEIVE = "receive"
 
 DELIVER = "deliver"
 """The application got the message."""
+
+START = "start"
+"""A start of the process begins; a live node writes one such row for each."""
 
 HELD = "held"
 """The message came before and has to wait; rows `held_for` follow, and say what for."""
@@ -85,6 +92,53 @@ class TraceError(CausewireError):
     def __str__(self) -> str:
         where = self.file if self.row is None else f"{self.file}: row {self.row}"
         return f"{where}: {self.reason}"
+
+
+ONE_FILE = (
+    "use one trace file for all starts of a process, or give each start another name, "
+    "or another run if all processes start again"
+)
+"""What to do about two starts of a process that cannot be told apart."""
+
+
+class SameSeqError(TraceError):
+    """Two rows of a process that have the same place in its order.
+
+    Two starts of a process that wrote a file each have such rows, if they have the same name in
+    the same run.
+    """
+
+    def __init__(self, file: object, run: str, process: str, seq: int) -> None:
+        what = f"process {process!r} of run {run!r} has two rows with seq {seq}"
+        super().__init__(file, None, what)
+        self.run, self.process, self.seq = run, process, seq
+
+    def __reduce__(self) -> tuple[type[SameSeqError], tuple[str, str, str, int]]:
+        return SameSeqError, (self.file, self.run, self.process, self.seq)
+
+    def told(self, rows: Iterable[tuple[str, int, Event]]) -> TraceError:
+        """Return the error that says where the two rows are, and what to do.
+
+        Args:
+            rows: The rows with this `seq`: the file of each, its row there, and itself.
+        """
+        found = list(rows)
+        if len(found) < 2:
+            return self
+        file, row, first = found[0]
+        others = [one for one in found[1:] if _content(one[2]) != _content(first)]
+        other, at, _ = others[0] if others else found[1]
+        where = f", the other is row {at}"
+        if other != file:
+            where += f" of {other}"
+            where += f": {ONE_FILE}" if others else ""
+        return TraceError(file, row, self.rule, where)
+
+
+def _content(event: Event) -> tuple[object, ...]:
+    """Return what a row says; its time tells one start of a process from another."""
+    time = event.time_ns if event.kind == START else None
+    return event.kind, event.origin, event.mid, event.peers, time
 
 
 def because(error: OSError) -> str:
