@@ -25,12 +25,12 @@ class Mistake(NamedTuple):
         return patch.object(self.where, self.what, self.instead)
 
 
-def found(mistake: Mistake, seeds: Iterable[int]) -> Iterator[int]:
+def found(mistake: Mistake, seeds: Iterable[int], disturb: bool = False) -> Iterator[int]:
     """Yield the seeds whose runs find a mistake; an exception counts as well."""
     for seed in seeds:
         with mistake.made():
             try:
-                fine = play(seed, mistake.protocol, failures=True).fine
+                fine = play(seed, mistake.protocol, failures=True, disturb=disturb).fine
             except (AssertionError, KeyError, IndexError, OverflowError):
                 fine = False
         if not fine:

@@ -302,5 +302,5 @@ def test_a_peer_that_only_greeted_is_looked_for_and_given_up() -> None:
     for _ in range(24):
         greetings += pair.out(pair.ann)
         pair.later(0.25)
-    assert len(greetings) > 3
+    assert len(greetings) == 2  # its address is not proved: no more than three for a greeting
     assert receipt.failed == ("bob",)

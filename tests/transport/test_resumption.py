@@ -235,7 +235,10 @@ def test_a_journal_is_a_carrier_that_costs_nothing_else() -> None:
 
 def test_a_greeting_states_the_connection() -> None:
     for connection in (0, 1, 1000):
-        greeting = Greeting(7, True, "csps", 1, 10, 100, 1232, b"exchange", connection=connection)
+        tokens = b"a token.", b"its echo"
+        greeting = Greeting(
+            7, True, "csps", 1, 10, 100, 1232, *tokens, b"exchange", connection=connection
+        )
         assert Greeting.decode(greeting.encode()) == greeting
 
 

@@ -218,6 +218,63 @@ def test_a_copy_from_elsewhere_does_not_divert_a_session(key: bytes | None) -> N
     assert not [e for t in (pair.ann, pair.bob) for e in events(t) if isinstance(e, PeerMoved)]
 
 
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])
+def test_copies_from_elsewhere_do_not_divert_a_handshake(key: bytes | None) -> None:
+    """A stranger copies every greeting; his copies are faster, and come from his own address."""
+    pair = Pair(key=key)
+    pair.ann.add_peer("bob", B, pair.now)
+    pair.ann.timer_fired(pair.now)
+    came = went = 0
+    receipt = None
+    for _ in range(20):
+        for sender, receiver in ((pair.ann, pair.bob), (pair.bob, pair.ann)):
+            for data, address in sender.datagrams_to_send(pair.now):
+                if address == EVE:
+                    went += len(data)
+                    continue
+                came += len(data)
+                receiver.datagram_received(data, EVE, pair.now)
+                pair.give(receiver, data)
+        if receipt is None and "ann" in pair.bob._peers.live:
+            receipt = pair.bob.send("ann", b"x" * 20_000)
+        pair.later(0.1)
+    assert pair.session.address == B
+    assert pair.bob._peers.session("ann").address == A
+    assert 0 < went <= 3 * came
+    assert payloads(pair.ann) == [b"x" * 20_000]
+
+
+def test_an_address_that_only_greetings_name_gets_few_greetings() -> None:
+    """A stranger sends a copy of one greeting, and nothing ever answers at his address."""
+    pair = Pair(give_up_after=None)
+    pair.bob.add_peer("ann", A, pair.now)
+    pair.bob.timer_fired(pair.now)
+    (greeting,) = pair.out(pair.bob)
+    pair.ann.datagram_received(greeting, EVE, pair.now)
+    assert pair.ann.send("bob", b"for whoever is there") is not None
+    went = 0
+    for _ in range(100):
+        went += sum(len(data) for data, _ in pair.ann.datagrams_to_send(pair.now))
+        pair.later(0.5)
+    assert 0 < went <= 3 * len(greeting)
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "sealed"])
+def test_two_that_were_both_diverted_find_each_other(key: bytes | None) -> None:
+    pair = Pair(key=key).meet()
+    pair.session.address = pair.bob._peers.session("ann").address = EVE
+    pair.send(b"x")
+    for _ in range(40):
+        pair.later(0.1)
+        for sender, receiver in ((pair.ann, pair.bob), (pair.bob, pair.ann)):
+            for data, address in sender.datagrams_to_send(pair.now):
+                if address != EVE:
+                    pair.give(receiver, data)
+    assert pair.session.address == B
+    assert pair.bob._peers.session("ann").address == A
+    assert [message.payload for message in pair.bob.messages] == [b"x"]
+
+
 def test_a_peer_that_really_moved_is_followed() -> None:
     pair = Pair(key=KEY).meet()
     elsewhere = ("127.0.0.1", 3)
@@ -308,6 +365,6 @@ def test_control_characters_of_a_peer_reach_nobody() -> None:
     escape = "\x1b[2J"
     with pytest.raises(MalformedError):
         read(put_because([escape], 100))
-    greeting = Greeting(1, False, escape, 1, 1, 1, 1232)
+    greeting = Greeting(1, False, escape, 1, 1, 1, 1232, bytes(8), bytes(8))
     with pytest.raises(MalformedError):
         Greeting.decode(greeting.encode())

@@ -43,6 +43,7 @@ from ..trace import (
     RELEASE,
     SEND,
     Event,
+    TraceWriter,
     open_trace,
     open_writer,
 )
@@ -73,7 +74,7 @@ class TraceRecorder:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | TraceWriter,
         run: str,
         name: str,
         life: int,
@@ -82,8 +83,10 @@ class TraceRecorder:
     ) -> None:
         self._message_number = message_number
         self._list_bytes = list_bytes
-        self._writer = open_writer(path, live=Path(path).suffix == ".jsonl")
-        self._path = os.fspath(path)
+        if not isinstance(path, TraceWriter):
+            path = open_writer(path, live=Path(path).suffix == ".jsonl")
+        self._writer = path
+        self._path = os.fspath(path.path)
         self._run = run
         self._name = name
         self.clock = 0

@@ -25,6 +25,7 @@ from operator import sub
 
 from ..core.run import MessageRun
 from .contents import Contents, Piece
+from .heads import TOKEN_BYTES
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text, put, put_text
 
 __all__ = [
@@ -68,7 +69,6 @@ RUN_HEAD = 1 + 4 + 8 + 8 + 4  # the most bytes of a run in addition to its array
 PIECE_HEAD = 1 + 8 + 8 + 4 + 4 + 4  # the most bytes of a part of a message in addition to its data
 CLOCK_MOST = 1 + 8  # the most bytes of a CLOCK frame
 CONTROL_HEAD = 1 + 8 + 4  # the most bytes of a CONTROL frame in addition to its data
-TOKEN_BYTES = 8  # the length of the random bytes in a CHALLENGE
 _WIDTHS = "BHIQ"
 
 

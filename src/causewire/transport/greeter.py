@@ -11,6 +11,7 @@ from .events import Address, Event, PeerRefused
 from .heads import GREETING, Greeting, greeting_head, read_greeting_head
 from .identity import Identity, Peer
 from .noise import HandshakeError
+from .paths import Paths
 from .peers import Peers
 from .resumption import resume
 from .seal import Exchange, Sealer
@@ -28,6 +29,7 @@ class Greeter:
         self,
         me: Identity,
         peers: Peers,
+        paths: Paths,
         *,
         carrier: Carrier,
         sealer: Sealer,
@@ -37,6 +39,7 @@ class Greeter:
     ) -> None:
         self._me = me
         self._peers = peers
+        self._paths = paths
         self._carrier = carrier
         self._sealer = sealer
         self._config = config
@@ -78,6 +81,8 @@ class Greeter:
             config.peer_messages,
             config.peer_bytes,
             config.accepted_datagram,
+            self._paths.token(address),
+            peer.token,
             exchange,
             rival,
             me.connection,
@@ -125,7 +130,9 @@ class Greeter:
         peer = peers.known.get(source) or peers.meet(source, address)
         if peer is None:
             stats.drop(DropReason.TOO_MANY_PEERS)
-        elif born < peers.floors.get(source, 0):
+            return
+        peers.greeted(peer, address)
+        if born < peers.floors.get(source, 0):
             self._answer(peer, born, greeting, secret, address, now)
         elif reason := self._incompatible(peer, greeting):
             self._refuse(peer, reason, greeting, address)
@@ -155,6 +162,9 @@ class Greeter:
             if not greeting.settled:
                 self._tell_stale(peer, floor, address)
             return
+        peer.token = greeting.token
+        proved = self._paths.proved(address, greeting.repeats)
+        asks = not greeting.settled
         settled = peer.session is not None and peer.session.established and born == known
         if settled and peer.session is not None:
             if greeting.connection < peer.session.connection:
@@ -164,6 +174,10 @@ class Greeter:
                 # What is for a former incarnation of this process carries the keys of that one.
                 if greeting.answers in (0, me.incarnation):
                     peers.agree_again(peer.session, greeting.exchange, secret)
+                if address != peer.session.address:  # this may be a copy, or else the other was
+                    self._paths.seen(peer.session, address, now)
+            elif not proved:
+                settled, asks = False, True
             else:
                 settled = resume(peers, peer.session, greeting, secret, address, now, self._emit)
                 if settled:
@@ -175,13 +189,15 @@ class Greeter:
                 self._refuse(peer, str(error), greeting, address)
                 return
             exchange.received(greeting.exchange, secret, born)
-            if greeting.answers == me.incarnation and exchange.seals(born) is not None:
+            if not proved:
+                asks = asks or greeting.answers == me.incarnation
+            elif greeting.answers == me.incarnation and exchange.seals(born) is not None:
                 former = peer.session
                 peers.establish(peer, born, greeting, address, now)
                 settled = True
                 if former is not None and former.over:
                     self.greet(peer, born, True, former.address)  # it may be alive after all
-        if not greeting.settled:
+        if asks:
             self.greet(peer, born, settled, address)
 
     def _tell_stale(self, peer: Peer, floor: int, address: Address) -> None:

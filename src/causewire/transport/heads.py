@@ -11,6 +11,12 @@ A process that sees its own incarnation answered knows that the other side is al
 since nobody could know the number before: the session is established. A greeting that
 answers anything else changes nothing, so a recording of an old greeting is useless to an
 attacker. Every greeting is answered except those that say that the session is settled.
+
+It knows as well where the other side is: each greeting has a *token*, which its sender makes
+from the address that it sends it to, and repeats the last token that its sender got. Whoever
+repeats the token of the address from which the greeting comes gets what is sent there. A greeting
+with any other token may be a copy that a stranger sent from elsewhere, faster than the original.
+It establishes nothing, and is answered, so that a process that has moved can repeat the right one.
 With a cluster key, greetings also carry the messages of a handshake (`seal.Exchange`).
 """
 
@@ -26,17 +32,20 @@ __all__ = [
     "HEAD",
     "LEAST_DATAGRAM",
     "SESSION",
+    "TOKEN_BYTES",
     "Greeting",
     "greeting_head",
     "read_greeting_head",
 ]
 
-VERSION = 2
+VERSION = 3
 GREETING = VERSION << 4 | 1
 SESSION = VERSION << 4 | 2
 
 HEAD = struct.Struct(">B8sQ")
 """Head of a session's datagram: its sort, the session's tag, its number."""
+
+TOKEN_BYTES = 8
 
 LEAST_DATAGRAM = 320
 """The shortest limit for datagrams: one with an obituary of the longest name fits."""
@@ -58,6 +67,10 @@ class Greeting(NamedTuple):
     """The same in bytes of payload."""
     datagram: int
     """The longest datagram that the sender accepts."""
+    token: bytes
+    """What the receiver repeats to show that it gets what is sent to this address."""
+    repeats: bytes
+    """The last token that the sender got from the receiver, or zeros."""
     exchange: bytes = b""
     """The sender's message for the agreement on session keys, if there is one."""
     rival: bool = False
@@ -76,7 +89,7 @@ class Greeting(NamedTuple):
         parts = [answers, flags, put_text(self.protocol), *map(put, numbers)]
         if self.connection:
             parts.append(put(self.connection))
-        return b"".join([*parts, self.exchange])
+        return b"".join([*parts, self.token, self.repeats, self.exchange])
 
     @classmethod
     def decode(cls, data: bytes) -> Greeting:
@@ -98,15 +111,31 @@ class Greeting(NamedTuple):
         connection = 0
         if data[8] & 4:
             connection, at = get(data, at)
-        exchange = data[at:]
+        token, repeats = data[at : at + TOKEN_BYTES], data[at + TOKEN_BYTES : at + 2 * TOKEN_BYTES]
+        exchange = data[at + 2 * TOKEN_BYTES :]
+        if len(repeats) < TOKEN_BYTES:
+            raise MalformedError("a greeting without a token")
         if len(exchange) > 255:
             raise MalformedError("too many bytes after a greeting")
         if not life or not messages or not room or datagram < LEAST_DATAGRAM:
             raise MalformedError("a greeting that leaves no room")
         answers = int.from_bytes(data[:8], "big")
         settled, rival, reports = [bool(data[8] & bit) for bit in (1, 2, 8)]
-        limits = (messages, room, datagram)
-        return cls(answers, settled, protocol, life, *limits, exchange, rival, connection, reports)
+        return cls(
+            answers,
+            settled,
+            protocol,
+            life,
+            messages,
+            room,
+            datagram,
+            token,
+            repeats,
+            exchange,
+            rival,
+            connection,
+            reports,
+        )
 
 
 def greeting_head(source: str, born: int, target: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .events import Address
+from .heads import TOKEN_BYTES
 
 if TYPE_CHECKING:
     from .seal import Exchange
@@ -73,6 +74,7 @@ class Peer:
         "address",
         "aliases",
         "armed",
+        "credit",
         "exchange",
         "gone",
         "gone_at",
@@ -84,6 +86,7 @@ class Peer:
         "name",
         "refused",
         "session",
+        "token",
         "trouble",
         "wanted",
     )
@@ -108,6 +111,10 @@ class Peer:
         self.refused = False
         self.trouble = ""
         """Why it cannot be reached at its address, if that is known."""
+        self.token = bytes(TOKEN_BYTES)
+        """The token of the last greeting that it sent (`heads`)."""
+        self.credit: int | None = 0
+        """How many greetings may be sent to an address that nobody has proved; None: any number."""
         self.exchange: Exchange | None = None
         """The agreement on the keys of the next session."""
         self.greet_at: float | None = None

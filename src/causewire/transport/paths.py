@@ -5,15 +5,20 @@ sender is there: anybody on the way can copy it and send the copy from elsewhere
 new address gets a *challenge*, eight random bytes that only the peer can read and send
 back, and is used once they have come back from there. Until then everything goes to the
 address that was used before.
+
+The first address of a session is proved by *tokens* in greetings (`heads`). The token of an address
+is a keyed hash of it, so nothing has to be remembered of those who greet.
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from hashlib import blake2b
 
 from .events import Address
-from .frames import TOKEN_BYTES, put_challenge, put_response
+from .frames import put_challenge, put_response
+from .heads import TOKEN_BYTES
 from .peers import Peers
 from .session import Session
 
@@ -34,10 +39,20 @@ class Paths:
     def __init__(self, peers: Peers, entropy: Callable[[int], bytes]) -> None:
         self._peers = peers
         self._entropy = entropy
+        self._secret = entropy(16)
         self._open: dict[Session, tuple[Address, bytes, float]] = {}
         """For each session the address under test, the challenge, and when it was sent."""
         self.out: list[tuple[bytes, Address]] = []
         """Challenges and responses to be sent."""
+
+    def token(self, address: Address) -> bytes:
+        """Return what a process repeats that gets what is sent to an address."""
+        place = f"{address[0]} {address[1]}".encode()
+        return blake2b(place, digest_size=TOKEN_BYTES, key=self._secret).digest()
+
+    def proved(self, address: Address, repeats: bytes) -> bool:
+        """Return whether a process at an address got what was sent there."""
+        return hmac.compare_digest(repeats, self.token(address))
 
     def seen(self, session: Session, address: Address, now: float) -> None:
         """An authentic datagram came from another address than the one in use."""

@@ -138,6 +138,7 @@ class Peers:
         elif peer.wanted and peer.address == address and not peer.gone:
             return
         peer.address = peer.home = address
+        peer.credit = None
         if peer.session is not None:
             peer.session.address = address
         peer.wanted = True
@@ -159,6 +160,17 @@ class Peers:
                 return None
         peer = self.known[name] = Peer(name, address)
         return peer
+
+    def greeted(self, peer: Peer, address: Address) -> None:
+        """Note from where a process greets, if it is known from greetings alone.
+
+        They may be copies that come from elsewhere, so for each no more than three greetings go
+        there: an answer, and two more.
+        """
+        if peer.credit is not None:
+            peer.address, peer.credit = address, 2
+            if peer.session is not None:
+                peer.session.address = address
 
     def greet_soon(self, peer: Peer, now: float) -> None:
         """Have a peer greeted now, and again until it answers, unless it has answered."""
@@ -203,7 +215,7 @@ class Peers:
         if former is not None and former.incarnation not in (0, born):
             self.end(former, born, now, PeerRestarted)
         peer.refused = peer.gone = peer.left = False
-        peer.trouble = ""
+        peer.trouble, peer.credit = "", None
         self._established = True
         session = self.session(peer.name)
         if self._carrier.knows_older(peer.name, born):

@@ -154,10 +154,10 @@ class Transport(Generic[A]):
         self.add_peer = self._peers.add
         self.close = self._peers.close
         self.abort = self._peers.abort
-        self._greeter = Greeter(
-            self.me, self._peers, carrier=carrier, sealer=self._sealer, **common
-        )
         self._paths = Paths(self._peers, entropy)
+        self._greeter = Greeter(
+            self.me, self._peers, self._paths, carrier=carrier, sealer=self._sealer, **common
+        )
         self._upkeep = Upkeep(
             self.me, self._peers, self._greeter, give_up_after=policy(give_up_after), **common
         )

@@ -247,7 +247,11 @@ class Upkeep:
             elif not session.silent and now >= session.owes + config.silent_after:
                 self._silent(session, now - session.owes)
         if peer.greet_at is not None and peer.greet_at <= now:
-            self._greet(peer, 0, peer.address)
+            if peer.credit is None:
+                self._greet(peer, 0, peer.address)
+            elif peer.credit > 0:
+                peer.credit -= 1
+                self._greet(peer, 0, peer.address)
             peer.greet_at = now + peer.greet_pause
             unlikely = peer.refused or peer.gone
             longest = GREET_RARELY if unlikely else config.greet_at_most

@@ -30,13 +30,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--stranded", action="store_true", help="some never reach each other again, for good"
     )
+    parser.add_argument(
+        "--strangers",
+        action="store_true",
+        help="floods, copies from elsewhere, wrong names, protocols and keys, and full disks, too",
+    )
     args = parser.parse_args(arguments)
     start = time.perf_counter()
     total = Verdict(args.seed)
     bad = 0
     for seed in range(args.seed, args.seed + args.runs):
         key = b"k" * 32 if args.encrypt else None
-        verdict = play(seed, args.protocol, key, args.failures, args.stranded)
+        verdict = play(seed, args.protocol, key, args.failures, args.stranded, args.strangers)
         for name in ("sent", "delivered", "datagrams", "lost", "dropped", "seconds"):
             setattr(total, name, getattr(total, name) + getattr(verdict, name))
         if not verdict.fine:

@@ -7,11 +7,12 @@ from random import Random
 
 from ...protocols import DEFAULT, Protocol, describe
 from ...transport import TransportConfig
+from ...transport.carrier import is_native
 from .judge import Verdict
 from .settings import Faults, WireWorkload
 from .wire import Wire
 
-__all__ = ["failing", "play", "seeded", "stranded"]
+__all__ = ["disturbed", "failing", "play", "seeded", "stranded"]
 
 
 def seeded(seed: int) -> tuple[Faults, WireWorkload, TransportConfig]:
@@ -84,6 +85,21 @@ def failing(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, 
     return faults, workload
 
 
+def disturbed(seed: int, faults: Faults, native: bool) -> Faults:
+    """More faults that depend on the seed alone: what others do to a system (`strangers`)."""
+    random = Random(f"disturbed {seed}")
+    faults = replace(
+        faults,
+        floods=random.choice((0, 1, 3)),
+        diversions=random.choice((0, 1, 3)),
+        full_disks=random.choice((0.0, 0.0, 0.5)),
+    )
+    wrong = random.choice((0, 1, 2, 3))
+    if native and faults.give_up_after is not None:  # who never answers has to be given up
+        faults = replace(faults, misfit=bool(wrong & 1), absent=bool(wrong & 2))
+    return faults
+
+
 def stranded(seed: int, faults: Faults, workload: WireWorkload) -> tuple[Faults, WireWorkload]:
     """Faults after which some processes never reach each other again, though all others do.
 
@@ -118,6 +134,7 @@ def play(
     key: bytes | None = None,
     failures: bool = False,
     strand: bool = False,
+    disturb: bool = False,
 ) -> Verdict:
     """One run that the seed decides, as far as the protocol can do what it asks for."""
     faults, workload, config = seeded(seed)
@@ -130,6 +147,8 @@ def play(
     if strand:
         faults, workload = stranded(seed, faults, workload)
     able = describe(protocol)
+    if disturb:
+        faults = disturbed(seed, faults, is_native(able))
     if not able.unicast:
         workload = replace(workload, broadcast=True)
     elif not able.multicast:

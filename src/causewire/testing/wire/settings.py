@@ -66,6 +66,16 @@ class Faults:
     """Longer datagrams than this vanish; 0: none do."""
     narrow_from: float = 0.0
     """Since when."""
+    floods: int = 0
+    """How often a stranger sends many datagrams to a process (see `strangers`)."""
+    diversions: int = 0
+    """How often the copies of a stranger arrive first, from another address."""
+    misfit: bool = False
+    """Whether there is a process with another protocol or another key."""
+    absent: bool = False
+    """Whether processes write to one that never was."""
+    full_disks: float = 0.0
+    """The share of processes that write a trace to a disk that fills up."""
 
     def network(self) -> SimulatedNetwork:
         """The network, as the simulator knows it."""

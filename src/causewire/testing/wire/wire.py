@@ -37,6 +37,7 @@ from .host import Host
 from .judge import Judge, Verdict
 from .scenes import Scene, chain, orphan
 from .settings import Faults, WireWorkload, nanoseconds
+from .strangers import Strangers, fill_disk
 
 __all__ = ["Wire"]
 
@@ -100,8 +101,12 @@ class Wire:
         """Packets are datagrams here, each with the address that it is for and comes from."""
         for fault in coming:
             self._scheduler.at(fault.at, FAULT, fault)
+        self._disks = Random(f"disks {seed}")
+        self.strangers: Strangers | None = None
         for index, name in enumerate(names):
             self.hosts[name] = self._start(name, index, next(self._ports))
+        if faults.floods or faults.diversions or faults.misfit or faults.absent:
+            self.strangers = Strangers(self, seed, faults)
         for host in self.hosts.values():
             self._introduce(host)
 
@@ -150,6 +155,8 @@ class Wire:
         host = Host(name, index, self._address(port), transport, life)
         self.judge.incarnations[name, transport.me.incarnation] = host
         self._owners[host.address] = name
+        if self._disks.random() < self.faults.full_disks:
+            fill_disk(host, self._disks.randrange(200))
         return host
 
     def _address(self, port: int) -> Address:
@@ -168,11 +175,19 @@ class Wire:
             self._take(host)
         for data, address in transport.datagrams_to_send(self.now):
             self.verdict.datagrams += 1
+            owner = self._owners.get(address)
+            if self.strangers is not None:
+                if owner is None:
+                    self.strangers.takes(data, host.address, address)
+                    continue
+                self.strangers.saw(host.name, owner, data, address)
             target = self.hosts[self._owners[address]]
             self._carry(host, target, (data, host.address, address), len(data), 0)
         while (event := transport.next_event()) is not None:
             if not isinstance(event, Delivered | Confirmed | Handled | MessageWithdrawn | Room):
                 host.events.append(event)
+                if self.strangers is not None:
+                    self.strangers.notice(host, event)
                 if isinstance(event, NodeRenumbered):
                     self.judge.incarnations[host.name, event.incarnation] = host
                 if isinstance(event, NodeSuperseded | NodeCutOff):
@@ -220,12 +235,33 @@ class Wire:
             return
         if self.faults.corrupt and self.random.random() < self.faults.corrupt:
             data = self._damaged(data)
+        self._receive(host, data, source)
+
+    def _receive(self, host: Host, data: bytes, source: Address) -> None:
         if host.paused_until > self.now:
             if len(host.backlog) < SOCKET:
                 host.backlog.append((data, source))
             return
         host.transport.datagram_received(data, source, self.now)
         self.turn(host)
+
+    def intrude(
+        self, name: str, data: bytes, source: Address, address: Address | None = None
+    ) -> None:
+        """A datagram of a stranger arrives at a process, if that has the address."""
+        host = self._rivals.get(address) if address is not None else None
+        host = host or self.hosts[name]
+        if host.up and address in (None, host.address):
+            self._receive(host, data, source)
+
+    def complain(self, what: str) -> None:
+        """Add a complaint to the verdict, once."""
+        if what not in self.verdict.complaints:
+            self.verdict.complaints.append(what)
+
+    def owner(self, address: Address) -> str | None:
+        """Return who has an address, or had it last."""
+        return self._owners.get(address)
 
     def hold(self, source: str, target: str) -> None:
         """Let nothing arrive on a link until it is released."""
@@ -324,7 +360,9 @@ class Wire:
         """A process with messages under way dies, or is given up by somebody it wrote to."""
         owing = {
             host.name: [
-                name for name, peer in host.transport.status().peers.items() if peer.messages
+                name
+                for name, peer in host.transport.status().peers.items()
+                if peer.messages and name in self.hosts
             ]
             for host in self.hosts.values()
             if host.up and not host.gone
@@ -418,7 +456,7 @@ class Wire:
         """What a resolver does in a node: says where the unreachable are by now."""
         for host in self.hosts.values():
             for name, peer in host.transport.status().peers.items():
-                if peer.up or self.hosts[name].gone:
+                if peer.up or name not in self.hosts or self.hosts[name].gone:
                     continue
                 host.transport.add_peer(name, self.hosts[name].address, self.now)
             if host.paused_until <= self.now:
