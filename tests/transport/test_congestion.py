@@ -118,6 +118,22 @@ def test_a_timeout_and_a_false_alarm() -> None:
     assert window.size == 100 * UNIT
 
 
+@pytest.mark.parametrize("algorithm", [Cubic, NewReno])
+def test_longer_datagrams_do_not_make_a_flow_faster_at_once(
+    algorithm: type[CongestionWindow],
+) -> None:
+    """The bytes in flight stay; only growth is in datagrams."""
+    window = algorithm(UNIT)
+    window.size = window.threshold = 100 * UNIT
+    window.lost(1, 2)
+    window.acked(5, UNIT, 0.0, TRIP)
+    window.use(8 * UNIT)
+    for k in range(1, 4):
+        for _ in range(window.size // window.unit):
+            window.acked(6, window.unit, k * TRIP, TRIP)
+    assert window.size < 105 * UNIT
+
+
 def test_the_algorithm_is_a_setting() -> None:
     assert TransportConfig().congestion == "cubic"
     assert TransportConfig(congestion="newreno").congestion == "newreno"

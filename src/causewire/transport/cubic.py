@@ -37,6 +37,12 @@ class Cubic(CongestionWindow):
         self._reno = 0.0
         """How large the window of NewReno would be."""
 
+    def use(self, unit: int) -> None:
+        """Note that full datagrams have another size now; growth begins anew."""
+        self._most *= self.unit / unit
+        self._began = None
+        super().use(unit)
+
     def _grow(self, size: int, now: float, round_trip: float) -> None:
         window = self.size / self.unit
         if self._began is None:
