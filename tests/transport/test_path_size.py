@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causewire.node import addresses
 from causewire.testing.wire import Wire
 from causewire.testing.wire.settings import Faults, WireWorkload
 from causewire.transport import TransportConfig
@@ -16,6 +19,7 @@ from causewire.transport.recovery import Probe
 
 from . import pair as places
 from .pair import Pair, payloads
+from .test_resumption import Kept
 
 
 def search(path: PathSize, carries: int, now: float = 0.0) -> int:
@@ -80,6 +84,20 @@ def test_losses_between_arrivals_are_no_reason() -> None:
     for _ in range(100):
         path.arrived(20_000, False)
         assert not path.vanished()
+
+
+def test_a_probe_of_the_former_search_does_not_count() -> None:
+    path = PathSize(1232, 32768, 32768)
+    path.arrived(20_000, False)
+    path.size = 1500
+    assert path.probe(0.0) == 32768
+    assert [path.vanished() for _ in range(6)][-1]
+    assert not path.probe(0.0)  # one is under way
+    path.lost(32768)
+    for _ in range(TRIES):
+        assert path.probe(0.0) == 32768
+        path.lost(32768)
+    assert path.probe(0.0) == ETHERNET
 
 
 # -- whole transports ------------------------------------------------------------
@@ -186,6 +204,87 @@ def test_a_path_that_becomes_narrow_while_short_datagrams_pass(remote: Callable[
         got += payloads(pair.bob)
         pair.later(0.02)
     assert got == BULK[:20]
+
+
+@pytest.mark.parametrize("longest", [8000, 8972])
+def test_long_datagrams_from_the_beginning_on_a_path_that_drops_them(
+    remote: Callable[[], Pair], longest: int
+) -> None:
+    config = TransportConfig(datagram=8000, longest_datagram=longest)
+    pair = Pair(config=config).meet()
+    messages = [*BULK[:100], bytes(5000)]
+    for payload in messages:
+        pair.send(payload)
+    got, tried = carry(pair, 1500)
+    assert max(tried) > 5000
+    assert got == messages
+
+
+def test_a_probe_under_way_when_the_peer_comes_back(remote: Callable[[], Pair]) -> None:
+    pair = Kept("bob", config=TransportConfig())
+    pair.meet()
+    for payload in BULK[:100]:
+        pair.send(payload)
+    assert max(map(len, pair.out(pair.ann))) == 8972  # a probe, which is lost with bob
+    pair.crash("bob")
+    pair.exchange()
+    for _ in range(3):
+        for payload in BULK[:100]:
+            pair.send(payload)
+        pair.exchange()
+    assert pair.session.path.size == 8972
+
+
+def test_a_peer_that_comes_back_accepts_less(remote: Callable[[], Pair]) -> None:
+    pair = Kept("bob", config=TransportConfig())
+    pair.meet()
+    for payload in BULK[:100]:
+        pair.send(payload)
+    pair.exchange()
+    assert pair.session.path.size == 8972
+    narrow = TransportConfig(longest_datagram=2000, local_datagram=2000)
+    pair.settings["config"] = narrow
+    pair.crash("bob")
+    pair.exchange()
+    assert pair.session.connection == 1
+    assert pair.session.path.size <= 2000
+    assert pair.session.recovery.window.unit == pair.session.path.size
+
+
+def test_another_host_is_another_path(remote: Callable[[], Pair]) -> None:
+    pair = remote()
+    session = pair.session
+    for payload in BULK[:100]:
+        pair.send(payload)
+    pair.exchange()
+    assert session.path.size == 8972
+    session.address = (places.B[0], 7)  # the same host
+    for payload in BULK[:100]:
+        pair.send(payload)
+    late = pair.out(pair.ann)
+    assert max(map(len, late)) > 8000
+    pair.now += 0.001
+    session.address = ("192.0.2.3", 2)
+    for payload in BULK[:100]:
+        pair.send(payload)
+    pair.out(pair.ann)
+    path = session.path
+    assert (path.size, path.proved, session.recovery.window.unit) == (1232, False, 1232)
+    for data in late:  # what was sent on the former path says nothing about this one
+        pair.give(pair.bob, data)
+    for data in pair.out(pair.bob):
+        pair.give(pair.ann, data)
+    assert (path.size, path.proved) == (1232, False)
+
+
+def test_a_system_that_refuses_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node starts, and does not search."""
+    config = TransportConfig()
+    monkeypatch.setattr("sys.platform", "linux")
+    unknown = dict.fromkeys((socket.AF_INET, socket.AF_INET6), (socket.IPPROTO_IP, 9999, 3))
+    monkeypatch.setattr(addresses, "NEVER_CUT_UP", unknown)
+    addresses.bind(("127.0.0.1", 0), False).close()
+    assert addresses.settings(config) == replace(config, longest_datagram=config.datagram)
 
 
 def test_what_is_not_searched_for(remote: Callable[[], Pair]) -> None:

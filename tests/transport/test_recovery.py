@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from causewire.transport.newreno import NewReno
 from causewire.transport.received import MOST, Received
-from causewire.transport.recovery import Recovery, RoundTrip, Sent
+from causewire.transport.recovery import Probe, Recovery, RoundTrip, Sent
 from causewire.transport.varint import MalformedError
 
 
@@ -144,3 +144,30 @@ def test_an_ack_of_everything_is_cheap() -> None:
     r.next_number = 10**15
     r.departs(one := sent(0.0))
     assert r.acknowledged([(0, 10**15)], 0.1) == ([one], [])
+
+
+def test_a_probe_that_expires_takes_no_message_with_it() -> None:
+    r = recovery()
+    r.departs(sent(0.0))
+    r.departs(probe := Probe(0.0, 9000))
+    r.acknowledged([(0, 0)], 0.05)
+    due = r.deadline
+    assert due is not None
+    r.departs(one := sent(due - 0.001))
+    assert r.expired(due) == [probe]
+    assert r.expired(due) == []
+    assert r.deadline == pytest.approx(due - 0.001 + r.round_trip.timeout)
+    assert r.round_trip.backoff == 0
+    assert r.acknowledged([(2, 2)], due + 0.049) == ([one], [])
+    assert r._reordering == 3
+
+
+def test_a_probe_takes_no_room_in_the_window() -> None:
+    r = recovery()
+    r.window.size = r.window.threshold = r.window.least
+    for one in (sent(0.0), sent(0.0), Probe(0.0, 9000), sent(0.0), sent(0.0)):
+        assert r.open
+        r.departs(one)
+    assert not r.open
+    r.acknowledged([(0, 4)], 0.05)
+    assert r.in_flight == 0

@@ -45,14 +45,25 @@ def settings(config: TransportConfig | None) -> TransportConfig:
     may all arrive, but more easily one of them is lost.
     """
     config = config or TransportConfig()
-    if sys.platform == "linux":
-        return config
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            if _never_cut_up(sock):
+                return config
+    except OSError:  # there is no IPv4
+        if sys.platform == "linux":
+            return config
     return replace(config, longest_datagram=config.datagram)
 
 
-def _never_cut_up(sock: socket.socket) -> None:
-    if sys.platform == "linux" and sock.family in NEVER_CUT_UP:
+def _never_cut_up(sock: socket.socket) -> bool:
+    """Have datagrams dropped that are too long; return whether the system does that."""
+    if sys.platform != "linux" or sock.family not in NEVER_CUT_UP:
+        return False
+    try:
         sock.setsockopt(*NEVER_CUT_UP[sock.family])
+    except OSError:
+        return False
+    return True
 
 
 def split(place: Place) -> Address:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .outbound import Outbound
+
 __all__ = ["COST", "Account"]
 
 COST = 64
@@ -17,11 +19,13 @@ class Account:
         "credit_left",
         "lent",
         "lent_in",
+        "outbound",
         "taken",
         "taken_bytes",
     )
 
     def __init__(self) -> None:
+        self.outbound = Outbound()
         self.accepted = 0
         """Messages accepted for this peer since the start, unused credit included."""
         self.taken = 0
@@ -40,6 +44,16 @@ class Account:
     def has_messages(self) -> int:
         """Messages that were accepted and are not known to be delivered."""
         return self.taken - self.credit
+
+    @property
+    def wanted(self) -> int:
+        """Room taken by messages that have not been withdrawn, unused credit included."""
+        return self.taken - len(self.outbound.withdrawn)
+
+    @property
+    def held(self) -> int:
+        """Messages accepted for this peer that the protocol has not released."""
+        return self.accepted - self.credit - self.outbound.released
 
     @property
     def credit_bytes(self) -> int:

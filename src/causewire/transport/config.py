@@ -40,10 +40,12 @@ class TransportConfig:
 
     # -- datagrams
     datagram: int = 1232
-    """The longest datagram to other machines; every IPv6 path carries this size."""
+    """How long datagrams to other machines are at first. If longer ones than 1,232 bytes, which
+    every IPv6 path carries, vanish, a session goes back to that. It never goes below: on a path
+    that carries less (IPv4 with an MTU below 1,260), this has to be what the path carries."""
     longest_datagram: int = 8972
     """How long datagrams to other machines may become if the path is found to carry them; this is
-    an Ethernet with jumbo frames. If it is not above `datagram`, nothing is searched for."""
+    an Ethernet with jumbo frames. If it is not above `datagram`, nothing longer is searched for."""
     local_datagram: int = 32768
     """The longest datagram to a loopback address."""
 

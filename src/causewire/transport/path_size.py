@@ -5,7 +5,8 @@ sent. So a session begins with a length that it may trust, and tries longer ones
 datagrams that say nothing and are filled up with zeros. When a probe is acknowledged, its length
 is used. A probe that is lost says nothing about congestion, and costs nobody a message.
 
-    size      what is used: every path carries `base`, or a probe of this length has arrived
+    base      what every path is expected to carry; it is never less than this
+    size      what is used: that of the settings at first, or a probe of this length has arrived
     goal      the longest that is worth trying
 
 **Order.** First the goal, as most paths either carry it or are an Ethernet; then what an Ethernet
@@ -14,13 +15,14 @@ long when `TRIES` probes of it are lost. The search ends when the difference is 
 
 **When.** Only while a session has more to send than one datagram holds: a session that does not
 need longer datagrams never sends a probe, and there is no timer. One probe is under way at a time.
+The window does not count it: so there is at most one in a round trip, and it delays no message.
 
 **Paths change.** If datagrams longer than `base` are found lost again and again, and none of them
 arrives in between, the path may not carry them any more, whatever becomes of short ones. After
 `UNPROVED` losses if none has ever arrived, and after `PROVED` otherwise, since the peer may be
 merely silent, the session goes back to `base`, and the search begins again; if the path is as it
 was, the first probe finds the goal. If the search ended below the goal, it begins again after
-`AGAIN` seconds.
+`AGAIN` seconds. A peer at another host, or one that has come back with its memory, has a new path.
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ WORTH = 16
 ETHERNET = 1472
 """What a datagram holds on an Ethernet: 1,500 bytes less the heads of IPv4 and UDP."""
 
+EVERY_PATH = 1232
+"""What a datagram holds on every IPv6 path: 1,280 bytes less the heads of IPv6 and UDP."""
+
 AGAIN = 600.0
 """Seconds after which a search that ended below its goal begins again (RFC 8899, 5.1.1)."""
 
@@ -51,13 +56,15 @@ class PathSize:
 
     __slots__ = (
         *("_again", "_lost", "_too_long", "_trying", "_vanished", "base", "goal", "proved"),
-        "size",
+        *("since", "size"),
     )
 
-    def __init__(self, base: int, first: int, goal: int) -> None:
+    def __init__(self, base: int, first: int, goal: int, since: float = 0.0) -> None:
         self.base = base
         self.size = first
         self.goal = goal
+        self.since = since
+        """When the path was taken: datagrams that were sent before say nothing about it."""
         self.proved = False
         """Whether any datagram longer than the base has arrived."""
         self._trying = 0
@@ -69,8 +76,8 @@ class PathSize:
     def _restart(self) -> None:
         self._too_long = self.goal + 1
         """The shortest length that is believed not to pass."""
-        self._lost = 0
-        """Probes of the length to be tried that were lost."""
+        self._lost = -1 if self._trying else 0
+        """Probes of the length to be tried that were lost; one of the former search is not."""
         self._again = 0.0
         """When a search that has ended begins again."""
 
@@ -133,7 +140,11 @@ class PathSize:
         return True
 
 
-def path_to(config: TransportConfig, host: str, most: int) -> PathSize:
-    """Return what is known of the path to an address whose process accepts `most` bytes."""
+def path_to(config: TransportConfig, host: str, most: int, now: float = 0.0) -> PathSize:
+    """Return what is known of the path to an address whose process accepts `most` bytes.
+
+    The base is the same for all addresses: a part of a message fits wherever the peer moves.
+    """
     first, goal = config.datagrams_to(host)
-    return PathSize(min(config.datagram, first, most), min(first, most), min(goal, most))
+    base = min(EVERY_PATH, config.datagram, config.local_datagram, most)
+    return PathSize(base, min(first, most), min(goal, most), now)

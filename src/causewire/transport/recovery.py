@@ -100,9 +100,17 @@ class Sent:
 
 
 class Probe(Sent):
-    """A datagram that only tries whether one of its length arrives (`path_size`)."""
+    """A datagram that only tries whether one of its length arrives (`path_size`).
 
-    __slots__ = ()
+    Its size is 0, as the window does not count it: it must not keep messages waiting until it
+    counts as lost, and there is never more than one in a round trip (RFC 8899, section 3).
+    """
+
+    __slots__ = ("length",)
+
+    def __init__(self, time: float, length: int) -> None:
+        super().__init__(time)
+        self.length = length
 
 
 class Recovery:
@@ -294,4 +302,6 @@ class Recovery:
             self.probes = 1
             self.window.expired(number, self.next_number)
         self._take_for_lost(number, one, lost)
+        if one.__class__ is Probe and self.sent:  # the timer is that of what was sent after it
+            self._base = max(self._base, next(iter(self.sent.values())).time)
         return lost

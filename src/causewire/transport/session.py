@@ -42,8 +42,7 @@ from .handling import HandledRanges, Unhandled
 from .heads import HEAD, SESSION, Greeting
 from .inbound import Inbound
 from .newreno import NewReno
-from .outbound import Outbound
-from .path_size import PathSize
+from .path_size import PathSize, path_to
 from .received import Received
 from .recovery import Probe, Recovery, RoundTrip, Sent
 from .seal import Exchange, Seal
@@ -65,11 +64,12 @@ class Session(Account):
     """
 
     __slots__ = (
-        "_former", "_limit", "_opening", "_overhead", "_sealing", "_window", "ack_by",
+        "_accepts", "_config", "_former", "_limit", "_opening", "_overhead", "_sealing",
+        "_taken", "_window", "ack_by",
         "ack_due", "address", "agreement", "alias", "alone", "answer", "because",
         "bye_acked", "bye_due", "confirmed", "connection", "control_due", "delivered",
         "established", "exchange", "flagged", "handled", "heard_at", "inbound",
-        "incarnation", "label", "name", "obituaries", "obituaries_due", "outbound", "over",
+        "incarnation", "label", "name", "obituaries", "obituaries_due", "over",
         "owes", "path", "patient", "peer_patient", "permit", "permit_by", "permitted",
         "ping_due", "pinged_at", "progress", "received", "recovery", "send", "silent",
         "stream", "trouble", "unconfirmed", "unhandled", "why_due",
@@ -94,10 +94,10 @@ class Session(Account):
         """How many times that incarnation has come back with its memory."""
         self.established = False
         self.over = False
-        self.outbound = Outbound()
         self.inbound = Inbound(config.message)
         self.received = Received()
         self.stream = ControlStream()
+        self._config = config
         self._window = CONGESTION[config.congestion]
         trip = RoundTrip(config.first_timeout, config.least_timeout, config.longest_timeout)
         self.recovery = Recovery(trip, self._window(config.datagram), config.ack_delay)
@@ -106,6 +106,10 @@ class Session(Account):
         self._overhead = 0
         """How much longer than its frames a datagram is."""
         self.path = PathSize(config.datagram, config.datagram, config.datagram)
+        self._taken: Address | None = None
+        """The address that the path leads to; None if the next datagram takes a new path."""
+        self._accepts = 0
+        """The longest datagram that the peer accepts."""
         self.exchange = b""
         """This side's message in the handshake of the session, for greetings to repeat."""
         self.agreement: Exchange | None = None
@@ -169,11 +173,7 @@ class Session(Account):
     # -- beginning and end ----------------------------------------------------
 
     def establish(
-        self,
-        incarnation: int,
-        greeting: Greeting,
-        seals: tuple[Seal, Seal],
-        path: PathSize,
+        self, incarnation: int, greeting: Greeting, seals: tuple[Seal, Seal], path: PathSize
     ) -> bytes:
         """Begin to exchange datagrams; return the tag of those that will arrive.
 
@@ -188,9 +188,8 @@ class Session(Account):
         self.established = True
         self._sealing, self._opening = seals
         self._overhead = HEAD.size + self._sealing.overhead
-        self.path = path
-        self.recovery.window = self._window(path.size)
-        self._measure()
+        self._accepts, self._taken = greeting.datagram, self.address
+        self._take(path)
         self.outbound.peer_messages = greeting.messages
         self.outbound.peer_bytes = greeting.room
         self.handled = HandledRanges() if greeting.reports else None
@@ -214,7 +213,8 @@ class Session(Account):
         """Begin a new connection with a peer that has come back with its memory."""
         self._sealing, self._opening = seals
         self._former.clear()
-        self.path.proved, self.connection = False, greeting.connection
+        self.connection = greeting.connection
+        self._accepts, self._taken = greeting.datagram, None
         self.received = Received()
         self.recovery = self.recovery.fresh()
         outbound = self.outbound
@@ -245,16 +245,6 @@ class Session(Account):
         self.recovery.sent.clear()
         self.unconfirmed.clear()
         self.obituaries.clear()
-
-    @property
-    def wanted(self) -> int:
-        """Room taken by messages that have not been withdrawn, unused credit included."""
-        return self.taken - len(self.outbound.withdrawn)
-
-    @property
-    def held(self) -> int:
-        """Messages accepted for this peer that the protocol has not released."""
-        return self.accepted - self.credit - self.outbound.released
 
     # -- datagrams ------------------------------------------------------------
 
@@ -290,6 +280,8 @@ class Session(Account):
 
     def datagrams(self, now: float, clock: int) -> list[bytes]:
         """Return all datagrams that may be sent now; `clock` is the Lamport time, or 0."""
+        if self.address is not self._taken:
+            self._follow(now)
         if not clock:
             datagram = self._short_way(now)
             if datagram is not None:
@@ -443,15 +435,32 @@ class Session(Account):
 
     def arrived(self, datagrams: list[Sent]) -> None:
         """Note that these datagrams have reached the peer."""
+        path = self.path
         for sent in datagrams:
-            if sent.size > self.path.base:
-                self.path.arrived(sent.size, sent.__class__ is Probe)
+            if sent.size > path.base:
+                if sent.time >= path.since:
+                    path.arrived(sent.size, False)
+            elif isinstance(sent, Probe) and sent.time >= path.since:
+                path.arrived(sent.length, True)
                 self._measure()
             if sent.bye:
                 self.bye_acked = True
             for name, incarnation in sent.obituaries:
                 if self.obituaries.get(name) == incarnation:
                     del self.obituaries[name]
+
+    def _follow(self, now: float) -> None:
+        """Begin a new path if the peer is at another host, or has come back."""
+        former, self._taken = self._taken, self.address
+        host = self.address[0]
+        if former is None or former[0] != host:
+            self._take(path_to(self._config, host, self._accepts, now))
+
+    def _take(self, path: PathSize) -> None:
+        """Use a path of which nothing is known (RFC 9000, section 9.4)."""
+        self.path = path
+        self.recovery.window = self._window(path.size)
+        self._measure()
 
     def _measure(self) -> None:
         """Use the length that is known of the path."""
@@ -461,12 +470,12 @@ class Session(Account):
 
     def lost(self, datagrams: list[Sent]) -> None:
         """Send again what these datagrams said, as they were lost."""
-        long = False
+        long, path = False, self.path
         for sent in datagrams:
-            if sent.__class__ is Probe:
-                self.path.lost(sent.size)
-            elif sent.size > self.path.base:
-                long = True
+            if sent.size > path.base:
+                long |= sent.time >= path.since
+            elif isinstance(sent, Probe) and sent.time >= path.since:
+                path.lost(sent.length)
             if sent.items:
                 self.outbound.lost(sent.items)
             if sent.control:
@@ -481,5 +490,5 @@ class Session(Account):
                 self.unhandled.report(sent.handled)
             if not sent.items and not sent.control and not sent.stream:
                 self.ping_due = True
-        if long and self.path.vanished():
+        if long and path.vanished():
             self._measure()
