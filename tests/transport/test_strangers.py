@@ -95,7 +95,7 @@ def test_both_sides_of_a_misfit_learn_why() -> None:
     for seed in range(6):
         wire = disturbed(seed, misfit=True)
         assert wire.strangers is not None
-        told |= wire.strangers.told
+        told |= wire.strangers.informed
     assert told
 
 

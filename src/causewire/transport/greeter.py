@@ -13,7 +13,7 @@ from .identity import Identity, Peer
 from .noise import HandshakeError
 from .paths import Paths
 from .peers import Peers
-from .resumption import resume
+from .resumption import agree_again, resume
 from .seal import Exchange, Sealer
 from .stats import DropReason, Stats
 from .suspects import Suspects
@@ -173,7 +173,7 @@ class Greeter:
             if greeting.connection == peer.session.connection:
                 # What is for a former incarnation of this process carries the keys of that one.
                 if greeting.answers in (0, me.incarnation):
-                    peers.agree_again(peer.session, greeting.exchange, secret)
+                    agree_again(peers, peer.session, greeting.exchange, secret)
                 if address != peer.session.address:  # this may be a copy, or else the other was
                     self._paths.seen(peer.session, address, now)
             elif not proved:

@@ -247,23 +247,6 @@ class Peers:
         self.active[session] = None
         self._emit(PeerUp(PeerName(peer.name, born)))
 
-    def agree_again(self, session: Session, message: bytes, secret: bytes) -> None:
-        """Adopt other keys that the peer states, if nothing has arrived with those in use.
-
-        After greetings that crossed, the two sides may have finished different handshakes. The
-        last one counts; if the peer uses the keys of another after all, so does this process.
-        """
-        agreement = session.agreement
-        if session.received.largest >= 0 or agreement is None:
-            return
-        agreement.received(message, secret, session.incarnation)
-        seals = agreement.seals(session.incarnation)
-        if seals is not None and seals[1].tag != session.tag:
-            self.by_tag[session.reseal(seals)] = session
-            session.exchange = agreement.message
-            if len(session.tags) > 5:
-                del self.by_tag[session.drop_oldest_keys()]
-
     def superseded(self, incarnation: int, rival: bool, informant: str, now: float) -> None:
         """Act on the word of a peer that it accepts only `incarnation` and later ones.
 
@@ -480,6 +463,8 @@ class Peers:
             self._ledger.call_in(session)
             session.end()
             self._emit(Confirmed(session))
+        for peer in self.known.values():
+            peer.session = peer.greet_at = None
         self.live.clear()
         self.active.clear()
         self.by_tag.clear()

@@ -30,7 +30,7 @@ from .peers import Peers
 from .session import Session
 from .stream import ControlStream
 
-__all__ = ["resume"]
+__all__ = ["agree_again", "resume"]
 
 
 def resume(
@@ -68,3 +68,21 @@ def resume(
     session.bye_due = peers.closing
     peers.active[session] = None
     return True
+
+
+def agree_again(peers: Peers, session: Session, message: bytes, secret: bytes) -> None:
+    """Adopt other keys that the peer states, if nothing has arrived with those in use.
+
+    After greetings that crossed, the two sides may have finished different handshakes. The
+    last one counts; if the peer uses the keys of another after all, so does this process.
+    """
+    agreement = session.agreement
+    if session.received.largest >= 0 or agreement is None:
+        return
+    agreement.received(message, secret, session.incarnation)
+    seals = agreement.seals(session.incarnation)
+    if seals is not None and seals[1].tag != session.tag:
+        peers.by_tag[session.reseal(seals)] = session
+        session.exchange = agreement.message
+        if len(session.tags) > 5:
+            del peers.by_tag[session.drop_oldest_keys()]

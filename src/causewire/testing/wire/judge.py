@@ -107,6 +107,11 @@ class Judge:
         host.overtaken |= message.past
         host.knows |= message.bit | message.past
 
+    def complain(self, what: str) -> None:
+        """Add a complaint, once."""
+        if what not in self.verdict.complaints:
+            self.verdict.complaints.append(what)
+
     def settle(self, hosts: Collection[Host], now: float) -> Verdict:
         """The end: who should have got what, and is anything left in a buffer?"""
         verdict = self.verdict

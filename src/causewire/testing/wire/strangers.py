@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .settings import Faults
     from .wire import Wire
 
-__all__ = ["MISFIT", "NOBODY", "Strangers", "fill_disk"]
+__all__ = ["MISFIT", "NOBODY", "Strangers", "damaged", "fill_disk"]
 
 NOBODY, MISFIT = "nobody", "misfit"
 """The names of a process that never was, and of one that is set up wrongly."""
@@ -53,6 +53,16 @@ DIVERTED = 1.0
 
 AWAY = 0.001
 """Seconds that a datagram to or from a misfit takes."""
+
+
+def damaged(data: bytes, random: Random) -> bytes:
+    """Return a datagram of which some bytes are wrong; the end may be missing."""
+    copy = bytearray(data)
+    for _ in range(random.randint(1, 3)):
+        copy[random.randrange(len(copy))] ^= random.randint(1, 255)
+    if random.random() < 0.2:
+        del copy[random.randrange(len(copy)) :]
+    return bytes(copy)
 
 
 class FullDisk(TraceWriter):
@@ -99,7 +109,7 @@ class Strangers:
         self._came: Counter[Address] = Counter()
         self._went: Counter[Address] = Counter()
         """Bytes that came from each address of a stranger, and that were sent there."""
-        self.told: set[str] = set()
+        self.informed: set[str] = set()
         """Processes that know why they and the misfit do not get together."""
         span = wire.workload.span
         for times, happening in ((faults.floods, self._flood), (faults.diversions, self._divert)):
@@ -113,7 +123,16 @@ class Strangers:
 
     # -- what a stranger sees and does ----------------------------------------
 
-    def saw(self, source: str, target: str, data: bytes, address: Address) -> None:
+    def sees(self, host: Host, data: bytes, address: Address) -> bool:
+        """A process of the system sends a datagram; return whether it leaves the system."""
+        owner = self._wire.owners.get(address)
+        if owner is None:
+            self._takes(data, host.address, address)
+            return True
+        self._saw(host.name, owner, data, address)
+        return False
+
+    def _saw(self, source: str, target: str, data: bytes, address: Address) -> None:
         """A process of the system has sent a datagram to another one."""
         if len(self._seen) < SEEN:
             self._seen.append((target, data))
@@ -124,12 +143,14 @@ class Strangers:
             place = diversion[0]
             self._wire.at(self._wire.now, lambda: self._send(target, data, place, address))
 
-    def takes(self, data: bytes, source: Address, address: Address) -> None:
+    def _takes(self, data: bytes, source: Address, address: Address) -> None:
         """A datagram is for an address that is nobody's in the system."""
         if address in self._came:
             self._went[address] += len(data)
             if self._went[address] > 3 * self._came[address]:
-                self._wire.complain(f"{address} gets more than three times what came from there")
+                self._wire.judge.complain(
+                    f"{address} gets more than three times what came from there"
+                )
         elif self._misfit is not None and address == self._misfit.address:
             misfit = self._misfit
             self._wire.at(self._wire.now + AWAY, lambda: misfit.receive(data, source))
@@ -158,10 +179,7 @@ class Strangers:
         if kind == "noise" or not self._seen:
             return bytes((random.randrange(6),)) + random.randbytes(random.randrange(100))
         data = random.choice(self._seen)[1]
-        if kind == "damaged":
-            at = random.randrange(len(data))
-            data = data[:at] + bytes((data[at] ^ random.randint(1, 255),)) + data[at + 1 :]
-        return data
+        return damaged(data, random) if kind == "damaged" else data
 
     def _divert(self) -> None:
         random = self._random
@@ -187,9 +205,9 @@ class Strangers:
         wire.turn(host)
 
     def notice(self, host: Host, event: object) -> None:
-        """Remember who was told of the misfit."""
+        """Remember who has learnt why it and the misfit do not get together."""
         if isinstance(event, PeerRefused) and event.name == MISFIT:
-            self.told.add(host.name)
+            self.informed.add(host.name)
 
 
 class _Misfit:
@@ -235,7 +253,7 @@ class _Misfit:
         wire, transport = self._wire, self._transport
         assert not transport.messages, "a process that is set up wrongly has got a message"
         for data, address in transport.datagrams_to_send(wire.now):
-            target = wire.owner(address)
+            target = wire.owners.get(address)
             if target is not None:
                 when = wire.now + AWAY
                 wire.at(

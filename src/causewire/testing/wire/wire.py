@@ -37,7 +37,7 @@ from .host import Host
 from .judge import Judge, Verdict
 from .scenes import Scene, chain, orphan
 from .settings import Faults, WireWorkload, nanoseconds
-from .strangers import Strangers, fill_disk
+from .strangers import Strangers, damaged, fill_disk
 
 __all__ = ["Wire"]
 
@@ -70,7 +70,7 @@ class Wire:
         self._scheduler = Scheduler()
         self._lives = count(1)
         self._ports = count(1)
-        self._owners: dict[Address, str] = {}
+        self.owners: dict[Address, str] = {}
         """Who has an address, or had it last."""
         self.hosts: dict[str, Host] = {}
         self._rivals: dict[Address, Host] = {}
@@ -154,7 +154,7 @@ class Wire:
         )
         host = Host(name, index, self._address(port), transport, life)
         self.judge.incarnations[name, transport.me.incarnation] = host
-        self._owners[host.address] = name
+        self.owners[host.address] = name
         if self._disks.random() < self.faults.full_disks:
             fill_disk(host, self._disks.randrange(200))
         return host
@@ -175,13 +175,9 @@ class Wire:
             self._take(host)
         for data, address in transport.datagrams_to_send(self.now):
             self.verdict.datagrams += 1
-            owner = self._owners.get(address)
-            if self.strangers is not None:
-                if owner is None:
-                    self.strangers.takes(data, host.address, address)
-                    continue
-                self.strangers.saw(host.name, owner, data, address)
-            target = self.hosts[self._owners[address]]
+            if self.strangers is not None and self.strangers.sees(host, data, address):
+                continue
+            target = self.hosts[self.owners[address]]
             self._carry(host, target, (data, host.address, address), len(data), 0)
         while (event := transport.next_event()) is not None:
             if not isinstance(event, Delivered | Confirmed | Handled | MessageWithdrawn | Room):
@@ -234,7 +230,7 @@ class Wire:
         if host.address != address or not host.up:
             return
         if self.faults.corrupt and self.random.random() < self.faults.corrupt:
-            data = self._damaged(data)
+            data = damaged(data, self.random)
         self._receive(host, data, source)
 
     def _receive(self, host: Host, data: bytes, source: Address) -> None:
@@ -254,15 +250,6 @@ class Wire:
         if host.up and address in (None, host.address):
             self._receive(host, data, source)
 
-    def complain(self, what: str) -> None:
-        """Add a complaint to the verdict, once."""
-        if what not in self.verdict.complaints:
-            self.verdict.complaints.append(what)
-
-    def owner(self, address: Address) -> str | None:
-        """Return who has an address, or had it last."""
-        return self._owners.get(address)
-
     def hold(self, source: str, target: str) -> None:
         """Let nothing arrive on a link until it is released."""
         self._held.setdefault((source, target), [])
@@ -271,15 +258,6 @@ class Wire:
         """Let everything arrive that was held on a link."""
         for arrival in self._held.pop((source, target), ()):
             self._arrive(*arrival)
-
-    def _damaged(self, data: bytes) -> bytes:
-        random = self.random
-        copy = bytearray(data)
-        for _ in range(random.randint(1, 3)):
-            copy[random.randrange(len(copy))] ^= random.randint(1, 255)
-        if random.random() < 0.2:
-            del copy[random.randrange(len(copy)) :]
-        return bytes(copy)
 
     # -- faults ---------------------------------------------------------------
 
@@ -303,7 +281,7 @@ class Wire:
     def move(self, host: Host) -> None:
         """A process gets another address, without an announcement."""
         host.address = self._address(next(self._ports))
-        self._owners[host.address] = host.name
+        self.owners[host.address] = host.name
 
     def restart(self, host: Host, incarnation: int = 0) -> Host:
         """A process dies and comes back, at the same address, knowing nothing."""
