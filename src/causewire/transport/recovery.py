@@ -103,7 +103,7 @@ class Probe(Sent):
     """A datagram that only tries whether one of its length arrives (`path_size`).
 
     Its size is 0, as the window does not count it: it must not keep messages waiting until it
-    counts as lost, and there is never more than one in a round trip (RFC 8899, section 3).
+    counts as lost, and there is never more than one in a round trip, as RFC 8899, section 8, asks.
     """
 
     __slots__ = ("length",)
