@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import count
 
 from ..core.endpoint import LocalProtocolError
-from ..node import Closed, Node, PeerGone
+from ..node import Closed, Node, PeerGone, Superseded
 from .codecs import Codec
 from .entries import (
     Absent,
@@ -73,7 +73,7 @@ class Groups:
         self._taken = taken
         self._history = history
         self._largest_state = largest_state
-        self._over: str | None = None
+        self._over: Exception | None = None
         self._rounds = count(1)
         self._places: dict[str, Place] = {}
         self._gone: dict[str, int] = {}
@@ -105,12 +105,12 @@ class Groups:
         """Join a group, or begin it; see `Kit.join`.
 
         Raises:
-            Closed: The kit is being closed.
+            Closed: The kit is being closed; or what else ended it, such as `StoreFailed`.
             JoinFailed: No seed has let this process in.
             KitError: This process is in the group already, or does not give a position.
         """
         if self._over is not None:
-            raise Closed(self._over)
+            raise self._over
         place = self._places.setdefault(name, Place())
         if place.group is not None and place.group.over is None:
             raise KitError(f"{self._node.name} is in {name} already")
@@ -297,7 +297,7 @@ class Groups:
                         if place.welcome is not None:
                             return place.welcome
                 await asyncio.sleep(retry if place.refused else min(0.1, retry))
-            raise Closed(self._over)
+            raise self._over
         except BaseException:
             group.end("not let in")
             raise
@@ -318,7 +318,7 @@ class Groups:
             if where is not None and name not in self._node.peers_up():
                 await self._node.add_peer(name, where)
             await self._node.send(name, ask)
-        except (LocalProtocolError, PeerGone, OSError, ValueError):
+        except (LocalProtocolError, PeerGone, Superseded, OSError, ValueError):
             return False
         return True
 
@@ -467,24 +467,28 @@ class Groups:
         for place in self._places.values():
             place.greeted.discard(name)
 
+    def superseded(self) -> None:
+        """End all memberships, as the others have given this process up."""
+        for group in self.all:
+            group.end("evicted")
+
     def rejoined(self) -> None:
         """End all memberships, as this process goes on as a new incarnation."""
+        self.superseded()
         self._gone.clear()
         self._starts_over = True
         for place in self._places.values():
             place.term = place.left = 0
-            if place.group is not None:
-                place.group.end("evicted")
 
-    def end(self, reason: str) -> None:
-        """End all memberships."""
-        self._over = reason
+    def end(self, error: Exception) -> None:
+        """End all memberships; who is joining gets the error."""
+        self._over = error
         for group in self.all:
-            group.end(reason)
+            group.end("closed" if isinstance(error, Closed) else str(error))
 
     async def leave(self, timeout: float) -> None:
         """Leave all groups, and join no other."""
-        self._over = "closed"
+        self._over = Closed(f"{self._node.name} leaves all groups")
         groups = [group for group in self.all if group.over is None]
         for group in groups:
             if not group.joined:

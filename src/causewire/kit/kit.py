@@ -20,7 +20,9 @@ from ..node import (
     Closed,
     Message,
     Node,
+    NodeCutOff,
     NodeRejoined,
+    NodeSuperseded,
     PeerForgotten,
     PeerLeft,
     PeerRestarted,
@@ -211,6 +213,7 @@ class Kit:
             Closed: The node or the kit is not running.
             PeerLost: The process left, was given up or was restarted before it answered.
             RequestFailed: Its handler raised an error, or it does not serve such requests.
+            Superseded: Others have given this process up, and it is not back yet.
             TimeoutError: It has not answered in time.
             UnknownPeer: No address is known for the process.
         """
@@ -436,9 +439,11 @@ class Kit:
             return
 
     async def _watch(self) -> None:
-        """Notice when this process goes on as a new incarnation."""
+        """Notice when this process was given up, and when it goes on as a new incarnation."""
         async for event in self.node.events():
-            if isinstance(event, NodeRejoined):
+            if isinstance(event, NodeSuperseded | NodeCutOff):
+                self._groups.superseded()
+            elif isinstance(event, NodeRejoined):
                 self._requests.lost("", 0)
                 self._groups.rejoined()
                 self._spans.forget()
@@ -447,6 +452,6 @@ class Kit:
         if self._over is None:
             self._over = error
             self._requests.end(error)
-            self._groups.end("closed" if isinstance(error, Closed) else str(error))
+            self._groups.end(error)
             self._arrived.set()
             self._taken.set()

@@ -113,6 +113,7 @@ class Presence:
 
         Raises:
             KitError: This process is in the group already, by another call.
+            StoreFailed: The store of the node could not be written.
             Superseded: The node was given up by others, and does not start over.
         """
         while not self._left:
