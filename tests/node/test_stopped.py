@@ -103,6 +103,62 @@ def test_who_reads_a_group_is_told_at_once_that_the_store_has_failed() -> None:
     run(main)
 
 
+def test_who_is_entering_a_group_is_told_that_the_store_has_failed() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk()
+        async with made(loop, "b") as b:  # without a kit: it does not answer
+            a = await made(loop, "a", store=DiskStore(disk), ordered_events=True).start()
+            kit = await Kit(a, codec="json").start()
+
+            async def read() -> None:
+                async for _ in kit.stay("group", ["b"]):
+                    pass
+
+            tasks = [
+                asyncio.create_task(read()),
+                asyncio.create_task(kit.join("another", ["b"])),
+            ]
+            await asyncio.sleep(0.3)
+            disk.full = True
+            await b.send("a", b"it cannot be stored")
+            for task in tasks:
+                with pytest.raises(StoreFailed, match="full"):
+                    await task
+            await kit.close()
+            await a.close()
+
+    run(main)
+
+
+def test_the_timer_of_who_has_stopped_does_not_fire() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        errors = no_errors(loop)
+        disk = Disk()
+        async with made(loop, "b") as b:
+            a = await made(loop, "a", store=DiskStore(disk)).start()
+            await (await a.send("b", b"accepted")).delivered()
+            loop.network.fate = lambda *_: []
+            await a.send("b", b"not delivered")
+            await asyncio.sleep(0.1)
+            assert a._bridge is not None
+            assert a._bridge._timer is not None
+            disk.full = True
+            with pytest.raises(StoreFailed):
+                await a.send("b", b"refused")
+            assert a._bridge._timer is None
+            transport = a._transport
+            for _ in range(20):  # nor would it do anything
+                if (due := transport.next_timer()) is not None:
+                    transport.timer_fired(due)
+            assert transport.datagrams_to_send(loop.now) == []
+            assert not await a.close()
+            loop.network.fate = lambda *_: [0.001]
+            assert await b.close()
+        assert errors == []
+
+    run(main)
+
+
 @pytest.mark.parametrize("rejoin", [True, False])
 def test_two_living_processes_of_one_name(rejoin: bool) -> None:
     """Each puts the other one out when it comes back, and waits longer each time."""
@@ -178,6 +234,8 @@ def test_the_pauses_double_and_end() -> None:
         while not rejoining.now(now):
             assert rejoining.until is not None
             now = rejoining.until
+        rejoining.rejoined(now)
+        assert rejoining.until is None
         pauses.append(now - begun)
         now += 1.0
     assert pauses[:5] == [0.0, 0.5, 1.0, 2.0, 4.0]

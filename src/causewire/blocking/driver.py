@@ -196,14 +196,16 @@ class Driver(BaseNode[Receipt]):
             if recorder.failure is not None:
                 self._recorder = None
                 self._publish(TraceFailed(recorder.failure))
-        if self._must_rejoin and not self._closing:
+        if self._must_rejoin:
             self._rejoin_in_time()
 
     def _next_timer(self) -> float | None:
         """Return when the thread has to look at the transport, if nothing arrives."""
         if self._store_failed:
             return None
-        times = (self._transport.next_timer(), self._rejoining.until)
+        times = [self._transport.next_timer()]
+        if self._must_rejoin and not self._closing:
+            times.append(self._rejoining.until)
         return min([when for when in times if when is not None], default=None)
 
     @property
@@ -322,13 +324,14 @@ class Driver(BaseNode[Receipt]):
             super()._check_superseded()
 
     def _rejoin_in_time(self) -> None:
-        """Rejoin, if that is not too soon after the last time."""
-        if self._rejoining.now(time.monotonic()):
+        """Rejoin, unless that is too soon after the last time, or the node is closing."""
+        if not self._closing and self._rejoining.now(time.monotonic()):
             self._rejoin()
 
     def _rejoin(self) -> None:
-        old = self._transport
-        self._next_life(time.monotonic())
+        old, now = self._transport, time.monotonic()
+        self._next_life(now)
+        self._rejoining.rejoined(now)
         self._dispatch(old)
         self._publish(NodeRejoined(self.name, self.incarnation))
         self._wake_all()

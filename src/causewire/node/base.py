@@ -103,7 +103,9 @@ class BaseNode(Generic[R]):
             with the file of an earlier one continues as the same incarnation. See the page
             "Durability".
         rejoin: Whether to continue as a new incarnation when peers have given this
-            process up, rather than to raise `Superseded`.
+            process up: at once, or after a pause if that happens again soon. During a pause,
+            `send` raises `Superseded`, and `receive` waits. Without `rejoin`, both raise
+            `Superseded`.
 
     Raises:
         LocalProtocolError: The protocol or one of its options is not known, or the protocol
@@ -356,9 +358,10 @@ class BaseNode(Generic[R]):
 
     def _end_drain(self) -> bool:
         """Record, and log, whether every accepted message was delivered."""
-        peers = self._transport.status().peers
-        left = {name: peer.messages for name, peer in peers.items() if peer.messages}
-        self.drained = not left
+        status = self._transport.status()
+        left = {name: peer.messages for name, peer in status.peers.items() if peer.messages}
+        stopped = self._gate is not None and self._gate.failure is not None
+        self.drained = not (status.accepted if stopped else left)
         if left:
             _log.warning("%s closes with messages that were not delivered: %s", self.name, left)
         return self.drained

@@ -85,8 +85,7 @@ class Bridge:
         self.loop.remove_reader(self.sock)
         if self._backlog:
             self.loop.remove_writer(self.sock)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._disarm()
         self.sock.close()
 
     def soon(self) -> None:
@@ -203,11 +202,15 @@ class Bridge:
         if self._timer is not None:
             if due is not None and self._timer_at <= due:
                 return
-            self._timer.cancel()
-            self._timer = None
+            self._disarm()
         if due is not None:
             self._timer = self.loop.call_at(due, self._fired)
             self._timer_at = due
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _fired(self) -> None:
         self._timer = None

@@ -191,13 +191,24 @@ class _Terminal:
             if not colon:
                 raise ValueError(f"a line is NAME[,NAME...]: TEXT, not {line[:40]!r}")
             whom = receivers[0] if len(receivers) == 1 else receivers
-            await self._node.send(whom, text.removeprefix(" ").encode())
+            await self._send(whom, text.removeprefix(" ").encode())
         except (LocalProtocolError, ValueError) as error:
             self._bad = True
             self._say(_in_options(error))
         except (PeerGone, Superseded) as error:
             self._refused = True
             self._say(_in_options(error))
+
+    async def _send(self, to: str | list[str], payload: bytes) -> None:
+        """Send a message; while the node pauses before it rejoins, wait."""
+        while True:
+            try:
+                await self._node.send(to, payload)
+                return
+            except Superseded:
+                if not self._args.rejoin:
+                    raise
+            await asyncio.sleep(0.1)
 
     async def _print(self) -> None:
         try:

@@ -57,6 +57,8 @@ class Node(Storing, Resolving, Watching):
         self._senders: list[asyncio.Future[None]] = []
         self._receipts = ReceiptWaiters()
         self._resolving: asyncio.Task[None] | None = None
+        self._pause_timer: asyncio.TimerHandle | None = None
+        """Ends a pause before rejoining."""
         self._closes = asyncio.Lock()
         self.farewell: Callable[[float | None], Awaitable[None]] | None = None
         """What `close` awaits first, with its `drain`, while messages can still be sent."""
@@ -408,17 +410,21 @@ class Node(Storing, Resolving, Watching):
     def _rejoin_in_time(self) -> None:
         """Rejoin, if that has to be done by itself, and is not too soon after the last time."""
         bridge = self._bridge
-        if bridge is None or not self._must_rejoin:
+        if bridge is None or self._closing or not self._must_rejoin:
             return
-        waits = self._rejoining.until
         if self._rejoining.now(bridge.loop.time()):
             self._rejoin(bridge)
-        elif waits is None and (until := self._rejoining.until) is not None:
-            bridge.loop.call_at(until, self._rejoin_in_time)
+        elif self._pause_timer is None and (until := self._rejoining.until) is not None:
+            self._pause_timer = bridge.loop.call_at(until, self._pause_over)
+
+    def _pause_over(self) -> None:
+        self._pause_timer = None
+        self._rejoin_in_time()  # which waits again if the timer was early
 
     def _rejoin(self, bridge: Bridge) -> None:
-        old = self._transport
-        self._next_life(bridge.loop.time())
+        old, now = self._transport, bridge.loop.time()
+        self._next_life(now)
+        self._rejoining.rejoined(now)
         bridge.transport = self._transport
         self._try_send = self._transport.try_send
         self._dispatch(old)

@@ -27,15 +27,16 @@ class Rejoining:
         self._last: float | None = None
         """When this process has continued the last time."""
         self.until: float | None = None
-        """While it waits: until when."""
+        """While it pauses, or has not continued since: the end of the pause."""
 
     def now(self, now: float) -> bool:
-        """Return whether to continue now; otherwise ask again at the time `until`."""
+        """Return whether to continue now, and to call `rejoined`; or else ask again at `until`."""
         if self.until is None:
             soon = self._last is not None and now - self._last < max(LASTS, 10 * self._pause)
             self._pause = min(max(FIRST, 2 * self._pause), LONGEST) if soon else 0.0
             self.until = now + self._pause
-        if now < self.until:
-            return False
+        return now >= self.until
+
+    def rejoined(self, now: float) -> None:
+        """Note that this process continues, whether it was asked to or not."""
         self.until, self._last = None, now
-        return True

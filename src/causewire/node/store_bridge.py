@@ -59,6 +59,7 @@ class StoreBridge(Bridge):
         datagrams = self._gate.finish(future)
         if self._gate.failure is not None:
             self.loop.remove_reader(self.sock)  # what is known here is ahead of the store
+            self._disarm()
         if self.sock.fileno() >= 0:
             self._send(datagrams)
             self._stored()
