@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from causewire.check import check
+from causewire.core.endpoint import Delivery
+from causewire.core.run import MessageRun
 from causewire.node.recorder import TraceRecorder
 from causewire.testing.virtual import VirtualLoop, run
 from causewire.trace import Event, open_trace
@@ -60,6 +64,28 @@ def test_the_answer_to_one_start_is_not_overtaken_at_the_other(traces: Path) -> 
     report = check(open_trace(traces / "b.jsonl", traces / "a-12.jsonl"))
     assert (report.violations, report.duplicates) == (0, 0)
     assert not report.conclusive
+
+
+def test_each_life_of_this_process_calls_a_peer_by_its_incarnation(tmp_path: Path) -> None:
+    """The aliases of a transport begin anew with it."""
+    path = tmp_path / "me.jsonl"
+    recorder = TraceRecorder(path, "r", "me", 1)
+    run = MessageRun((1,), 0, (b"x",), False, 1)
+    for life in (1, 2, 3):
+        session: Any = SimpleNamespace(label="b", alias="b", incarnation=10 + life)
+        if life > 1:
+            recorder.begin_life(life)
+            recorder.sent(1, ("b",), 1)
+            recorder.released(session, run)
+        recorder.arrived(session, run)
+        recorder.delivered([Delivery("b", 1, b"x")], {"b": "b"})
+    recorder.close()
+    names = ["b", SECOND.replace("a", "b", 1), "b (incarnation 13)"]
+    rows = list(open_trace(path).events())
+    assert [event.origin for event in rows if event.kind == "receive"] == names
+    assert [event.origin for event in rows if event.kind == "deliver"] == names
+    for kind in ("send", "release"):  # until a message arrives, by the last name that is known
+        assert [event.peers for event in rows if event.kind == kind] == [("b",), (names[1],)]
 
 
 def full(*_: object) -> None:

@@ -93,10 +93,13 @@ class TraceRecorder:
         self.failure: str | None = None
         """Which trace ends, and why, if it could not be written."""
         self._first: dict[str, int] = {}
-        """Of each label: the first incarnation that a message arrived from."""
+        """Of each label: the first incarnation that a message arrived from.
+
+        It is never dropped: each entry has at least one row in the trace, which takes more.
+        """
         self._latest: dict[str, str] = {}
         """What to call the latest incarnation with a label, if it is not the first."""
-        self._renamed: dict[str, str] = {}
+        self._renamed: dict[str, str]
         """What to call incarnations that are not the first with their label, by alias."""
         self.begin_life(life)
 
@@ -104,6 +107,7 @@ class TraceRecorder:
         """Record what follows under the label of a new incarnation."""
         self._process = self._name if life == 1 else f"{self._name}/{life}"
         self._seq = 0
+        self._renamed = {}  # aliases begin anew
         self._row(START, None, None, ())
 
     def _row(
@@ -135,7 +139,8 @@ class TraceRecorder:
 
     def released(self, session: Session, run: MessageRun) -> None:
         """Write a row for each message put on the network."""
-        label = self._renamed.get(session.alias, session.label)
+        label = self._latest.get(session.label, session.label)
+        label = self._renamed.get(session.alias, label)
         pids = (run.pid, *run.mids)
         for mid, pid, payload in zip(run.mids, pids, run.payloads, strict=False):
             size = len(payload)
