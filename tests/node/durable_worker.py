@@ -25,13 +25,13 @@ async def main(port: int, path: str, judge: int, protocol: str) -> None:
         async def send() -> None:
             while True:
                 receipt = await node.send("judge", b"from the worker")
-                print("accepted", receipt.mid, flush=True)
+                print(f"accepted {receipt.mid}\n", end="", flush=True)
                 await asyncio.sleep(0.001)
 
         sending = asyncio.create_task(send())
         async for message in node:
             await node.done()
-            print("handled", message.mid, flush=True)
+            print(f"handled {message.mid}\n", end="", flush=True)
         await sending
 
 
