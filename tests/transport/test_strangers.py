@@ -48,6 +48,16 @@ def test_a_diversion_during_the_handshake_ends() -> None:
     assert verdict.fine, verdict.complaints[:3]
 
 
+RECORDED = 800009682
+"""A seed in which recordings of greetings, for a former incarnation, arrive while two processes
+agree on keys. Each one changed the keys of one side, until the two never had the same again."""
+
+
+def test_recordings_of_greetings_change_no_keys() -> None:
+    verdict = play(RECORDED, "csps", b"k" * 32, failures=True, disturb=True)
+    assert verdict.fine, verdict.complaints[:3]
+
+
 def disturbed(seed: int, key: bytes | None = None, **faults: Any) -> Wire:
     """A system that others disturb, on a good network."""
     load = WireWorkload(processes=4, messages=12, multicast=0.5, replies=0.5)

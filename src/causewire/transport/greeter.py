@@ -171,8 +171,8 @@ class Greeter:
                 self._stats.drop(DropReason.STALE_INCARNATION)
                 return
             if greeting.connection == peer.session.connection:
-                # What is for a former incarnation of this process carries the keys of that one.
-                if greeting.answers in (0, me.incarnation):
+                # A recording, or what is for a former incarnation of this process, has other keys.
+                if greeting.answers == me.incarnation and proved:
                     agree_again(peers, peer.session, greeting.exchange, secret)
                 if address != peer.session.address:  # this may be a copy, or else the other was
                     self._paths.seen(peer.session, address, now)
