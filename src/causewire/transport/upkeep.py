@@ -26,6 +26,9 @@ DEAF = 0.5
 WITNESSES = 3
 """How many other peers are pinged when one does not answer."""
 
+MANY = 20
+"""How many idle peers have no influence on how often each is pinged."""
+
 GREET_RARELY = 15.0
 """The longest pause between greetings to a peer that refused this process, or is gone."""
 
@@ -136,12 +139,14 @@ class Upkeep:
     def _keepalive(self, peer: Peer) -> float:
         """Return after how much silence a peer is sent a ping.
 
-        Of two peers that are idle, the one with the lower name comes first.
+        Of two peers that are idle, the one with the lower name comes first. The other one's
+        ping leaves after half of `silent_after`, unless peers are many, and so it notices within
+        `silent_after` that the peer is dead (`_silent_at`).
         """
         config = self._config
         pause = config.keepalive
         if pause is None:
-            pause = max(config.silent_after / 2, 0.5 * len(self._peers.live))
+            pause = max(0.4 * config.silent_after, 0.5 * (len(self._peers.live) - MANY))
         return pause if self._me.name < peer.name else 1.25 * pause
 
     def _silent_at(self, session: Session, owes: float) -> float:
