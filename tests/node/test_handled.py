@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
@@ -10,10 +11,20 @@ from typing import Any
 import pytest
 
 from causewire import blocking
-from causewire.node import DeliveryFailed, Message, Node, NodeError, Receipt
+from causewire.node import (
+    DeliveryFailed,
+    Event,
+    Message,
+    Node,
+    NodeError,
+    PeerForgotten,
+    PeerLeft,
+    PeerRestarted,
+    Receipt,
+)
 from causewire.testing.virtual import VirtualLoop, run
 
-from .test_node import node
+from .test_node import node, watch
 
 
 def play(scene: Callable[[VirtualLoop, Node, Node], Coroutine[Any, Any, None]]) -> None:
@@ -178,3 +189,52 @@ def test_the_blocking_node_does_the_same() -> None:
         bob.close()
         with pytest.raises(DeliveryFailed, match="handled"):
             lost.handled(10)
+
+
+@pytest.mark.parametrize("how", ["leaves", "restarts", "is forgotten"])
+def test_the_end_of_a_peer_says_how_many_messages_its_application_has_not_handled(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main(loop: VirtualLoop) -> None:
+        reports: dict[str, Any] = {"peers": {}, "reports_handled": True}
+        async with node(loop, "alice", give_up_after=5.0) as alice:
+            bob = await node(loop, "bob", **reports).start()
+            seen = watch(alice)
+            await alice.send("carol", b"so that numbers do not begin at 1")
+            for _ in range(5):
+                await (await alice.send("bob", b"x")).delivered()
+            (await bob.receive()).done()
+            await bob.receive()  # and does not say that it is done
+            (await bob.receive()).done()
+            await asyncio.sleep(1)
+            if how == "leaves":
+                await bob.close()
+                event: Event = PeerLeft("bob", 0, 3)
+            elif how == "restarts":
+                loop.network.sockets[("127.0.0.1", 2)].callback = None
+                async with node(loop, "bob", 1, **reports):
+                    await asyncio.sleep(1)
+                event = PeerRestarted("bob", 0, 3)
+            else:
+                await alice.forget("bob")
+                event = PeerForgotten("bob", 0, "", 3)
+            await asyncio.sleep(1)
+            assert event in seen
+
+    with caplog.at_level(logging.INFO, "causewire.peers"):
+        run(main)
+    assert "at most 3 messages that arrived are not known to have been handled" in caplog.text
+
+
+def test_of_a_peer_that_does_not_report_it_is_not_known_what_it_has_handled() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        async with node(loop, "alice") as alice:
+            bob = await node(loop, "bob").start()
+            seen = watch(alice)
+            await (await alice.send("bob", b"x")).delivered()
+            await bob.close()
+            await asyncio.sleep(1)
+            (left,) = [event for event in seen if isinstance(event, PeerLeft)]
+            assert left.unhandled is None
+
+    run(main)

@@ -104,8 +104,12 @@ class EventLog:
             )
 
 
-def _failed(messages: int) -> str:
-    return f"{messages} {'message' if messages == 1 else 'messages'} to it failed"
+def _failed(messages: int, unhandled: int | None) -> str:
+    text = f"{messages} {'message' if messages == 1 else 'messages'} to it failed"
+    if unhandled:
+        arrived = "message that arrived is" if unhandled == 1 else "messages that arrived are"
+        text += f", and at most {unhandled} {arrived} not known to have been handled"
+    return text
 
 
 def _log_event(me: str, event: PeerEvent, again: str) -> None:
@@ -115,14 +119,14 @@ def _log_event(me: str, event: PeerEvent, again: str) -> None:
             _peers.info("%s: %s is up", me, name)
         case PeerSilent(name, seconds):
             _peers.warning("%s: %s has not answered for %.1f s", me, name, seconds)
-        case PeerRestarted(name, failed):
-            _peers.warning("%s: %s was restarted; %s", me, name, _failed(failed))
-        case PeerLeft(name, failed):
-            level = logging.WARNING if failed else logging.INFO
-            _peers.log(level, "%s: %s has left; %s", me, name, _failed(failed))
-        case PeerForgotten(name, failed, reason):
+        case PeerRestarted(name, failed, unhandled):
+            _peers.warning("%s: %s was restarted; %s", me, name, _failed(failed, unhandled))
+        case PeerLeft(name, failed, unhandled):
+            level = logging.WARNING if failed or unhandled else logging.INFO
+            _peers.log(level, "%s: %s has left; %s", me, name, _failed(failed, unhandled))
+        case PeerForgotten(name, failed, reason, unhandled):
             why = f": {reason}" if reason else ""
-            _peers.error("%s: %s is gone%s; %s", me, name, why, _failed(failed))
+            _peers.error("%s: %s is gone%s; %s", me, name, why, _failed(failed, unhandled))
         case PeerMoved(name, (host, port)):
             _peers.info("%s: %s is at %s:%d now", me, name, host, port)
         case PeerRefused(name, reason):

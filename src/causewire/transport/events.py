@@ -90,30 +90,39 @@ class PeerRestarted(NamedTuple):
     """A peer came back as a new incarnation, without its memory.
 
     `failed` messages had been accepted for the old incarnation and are not known to have
-    been delivered; their receipts fail.
+    been delivered; their receipts fail. `unhandled` is that of `PeerLeft`.
     """
 
     name: str
     failed: int
+    unhandled: int | None = None
 
 
 class PeerForgotten(NamedTuple):
     """A peer was given up, by this process or another one, or by itself.
 
     `failed` messages accepted for it are not known to have been delivered. `reason` says why if
-    the peer has said so itself: its application does not read (`read_within`).
+    the peer has said so itself: its application does not read (`read_within`). `unhandled` is
+    that of `PeerLeft`.
     """
 
     name: str
     failed: int
     reason: str = ""
+    unhandled: int | None = None
 
 
 class PeerLeft(NamedTuple):
-    """A peer closed down properly. `failed` messages accepted for it were not delivered."""
+    """A peer closed down properly. `failed` messages accepted for it were not delivered.
+
+    At most `unhandled` messages were delivered, and its application is not known to have handled
+    them; None if it does not report that (`reports_handled`). The number is exact if this process
+    sent the same messages to all its peers, or messages to this one only.
+    """
 
     name: str
     failed: int
+    unhandled: int | None = None
 
 
 class PeerMoved(NamedTuple):

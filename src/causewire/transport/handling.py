@@ -46,11 +46,11 @@ class ReportedDelivery(Delivery):
 class Unhandled:
     """Messages of one peer that were delivered here, and that the application works on."""
 
-    __slots__ = ("_first", "_last", "_mids", "due")
+    __slots__ = ("_last", "_mids", "due")
 
     def __init__(self) -> None:
         self._mids: list[int] = []
-        self._first = self._last = 0
+        self._last = 0
         """The first and the last message that were delivered; an earlier run of this process
         may have got others before."""
         self.due: list[tuple[int, int]] = []
@@ -59,7 +59,6 @@ class Unhandled:
     def delivered(self, mid: int) -> None:
         """Add a message; their numbers ascend."""
         self._mids.append(mid)
-        self._first = self._first or mid
         self._last = mid
 
     def done(self, mid: int) -> bool:
@@ -69,7 +68,7 @@ class Unhandled:
         if at == len(mids) or mids[at] != mid:
             return False
         del mids[at]
-        low = mids[at - 1] + 1 if at else self._first
+        low = mids[at - 1] + 1 if at else 1
         high = mids[at] - 1 if at < len(mids) else self._last
         self.report([(low, high)])
         return True
@@ -77,15 +76,15 @@ class Unhandled:
     def restore(self, mids: list[int], last: int) -> None:
         """Continue after a crash: `mids` of the messages up to `last` are not handled."""
         self._mids = mids
-        self._first, self._last = (1, last) if last else (0, 0)
+        self._last = last
         self.report_all()
 
     def report_all(self) -> None:
         """Have everything reported again, as the peer may not have heard it."""
-        low = self._first
+        low = 1
         ranges: list[tuple[int, int]] = []
         for mid in [*self._mids, self._last + 1]:
-            if 0 < low < mid:
+            if low < mid:
                 ranges.append((low, mid - 1))
             low = mid + 1
         self.due = ranges
@@ -133,3 +132,14 @@ class HandledRanges:
         elif len(lows) >= MOST_RANGES:
             raise RemoteProtocolError("too many ranges of handled messages")
         lows[first:end], highs[first:end] = [low], [high]
+
+    def rest(self, arrived: int, last: int) -> int:
+        """Return an upper bound of the messages to the peer that it has, and has not handled.
+
+        Args:
+            arrived: How many have arrived.
+            last: The last of them. Numbers before it may be those of messages to others.
+        """
+        ranges = zip(self._lows, self._highs, strict=True)
+        handled = sum([max(0, min(high, last) - low + 1) for low, high in ranges])
+        return min(arrived, last - handled)

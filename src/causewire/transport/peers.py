@@ -27,6 +27,7 @@ told as soon as it contacts anybody, and may come back as a new incarnation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from .arrivals import Arrivals
 from .carrier import Carrier
@@ -305,16 +306,15 @@ class Peers:
 
     # -- the end --------------------------------------------------------------
 
-    def end(
-        self, session: Session, floor: int, now: float, event: Callable[[str, int], Event]
-    ) -> None:
+    def end(self, session: Session, floor: int, now: float, event: Callable[..., Event]) -> None:
         """End a session, as all incarnations of its peer below `floor` are gone.
 
         Args:
             session: The session.
             floor: The lowest incarnation that may be alive; 0 if none was ever reached.
             now: The time.
-            event: Makes what is reported, of the name and the number of failed messages.
+            event: Makes what is reported, of the name and the numbers of messages that failed
+                and, as `unhandled`, of those that are not known to be handled.
         """
         name = session.name
         peer = self.known[name]
@@ -336,7 +336,10 @@ class Peers:
         self._ledger.release(session, failed, session.taken_bytes)
         self._carrier.forget(session.alias)
         session.end()
-        self._emit(event(PeerName(name, session.incarnation), failed))
+        who, handled = PeerName(name, session.incarnation), session.handled
+        arrived = session.confirmed if self.me.connection else session.accepted - failed
+        unhandled = None if handled is None else handled.rest(arrived, session.confirmed)
+        self._emit(event(who, failed, unhandled=unhandled))
         self._emit(Confirmed(session))
         self.room_again()
         if floor:
@@ -401,7 +404,7 @@ class Peers:
         elif floor == known + 1:
             self.known[name].gone = True
             reason = UNREAD if informant == name else ""
-            self.end(session, floor, now, lambda *args: PeerForgotten(args[0], args[1], reason))
+            self.end(session, floor, now, partial(PeerForgotten, reason=reason))
         else:
             self.end(session, floor, now, PeerRestarted)
         return session
