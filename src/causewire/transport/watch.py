@@ -61,7 +61,7 @@ class Reason(NamedTuple):
 class Watch:
     """Looks at all sessions now and then, and reports once what has been stuck for long."""
 
-    __slots__ = ("_carrier", "_late", "_missed", "_told")
+    __slots__ = ("_carrier", "_late", "_missed", "_stuck", "_told")
 
     def __init__(self, carrier: Carrier, late: float) -> None:
         self._carrier = carrier
@@ -69,6 +69,8 @@ class Watch:
         self._told: set[tuple[str, str]] = set()
         self._missed: dict[tuple[str, str, int], float] = {}
         """Since when messages of a process have waited for one message, by both."""
+        self._stuck: dict[tuple[str, str, int], float] = {}
+        """Since when the first message that is under way, or waits for room, is the same one."""
 
     def look(
         self, sessions: Collection[Session], now: float, stalled: bool
@@ -79,6 +81,8 @@ class Watch:
             _note(session, now)
         waits = self._carrier.missing
         self._missed = {key: self._missed.get(key, now) for key in map(_key, waits)}
+        firsts = [first for one in sessions for first in _firsts(one, stalled)]
+        self._stuck = {first: self._stuck.get(first, now) for first in firsts}
         news: list[Reason] = []
         missing: set[str] = set()
         for reason in self._reasons(sessions, now, stalled, waits):
@@ -100,22 +104,39 @@ class Watch:
         by_name = {session.name: session for session in sessions}
         missing = [s for _, s in sorted(by_name.items()) if s.flagged > s.permitted]
         by_source = {wait.source: wait for wait in waits}
+        # Whether messages that have arrived at a peer may wait there for others.
+        there = self._carrier.lists or self._carrier.linked
         found: list[Reason | None] = []
         for name, session in sorted(by_name.items()):
             found.append(_held(session, missing, now, self._carrier.group_waits))
-            found.append(_under_way(session, now))
+            stuck = {first[0]: self._stuck.get(first, now) for first in _firsts(session, stalled)}
+            found.append(_under_way(session, stuck.get("under way"), there, now))
             gaps = [_gap(session, now)]
             if (wait := by_source.get(name)) is not None:
                 since = self._missed.get(_key(wait), now)
                 gaps.append(_missing(wait, by_name.get(wait.origin), since, now))
             # One reason for both: otherwise the end of one would be taken for that of the other.
             found.append(max(filter(None, gaps), key=lambda gap: gap.seconds, default=None))
-            found.append(_queue(session, stalled))
+            found.append(_queue(session, stuck.get("queue"), now))
         return [reason for reason in found if reason is not None]
 
 
 def _key(wait: Missing) -> tuple[str, str, int]:
     return wait.source, wait.origin, wait.number
+
+
+def _firsts(session: Session, stalled: bool) -> list[tuple[str, str, int]]:
+    """Return the first message to and from a peer that waits for room in a queue, if there is one.
+
+    A message to the peer may do so if all that may leave has left.
+    """
+    outbound, ready = session.outbound, session.inbound.ready
+    firsts = []
+    if outbound.last > outbound.acked and not outbound.pending:
+        firsts.append(("under way", session.alias, outbound.acked))
+    if stalled and ready:
+        firsts.append(("queue", session.alias, ready[0].mids[0]))
+    return firsts
 
 
 def _note(session: Session, now: float) -> None:
@@ -189,16 +210,21 @@ def _held(session: Session, missing: list[Session], now: float, group: str) -> R
     return Reason("held", session.name, session.held, seconds, names, why)
 
 
-def _under_way(session: Session, now: float) -> Reason | None:
+def _under_way(session: Session, since: float | None, there: bool, now: float) -> Reason | None:
     outbound = session.outbound
     if outbound.last <= outbound.acked:
         return None
     owes = session.owes
-    seconds = now - owes if owes is not None else 0.0
+    seconds = now - min(when for when in (owes, since, now) if when is not None)
     count = max(1, session.has_messages - session.held)
+    silence = _silence(session, now)
+    if seconds >= 1 and silence == f"{session.name} answers":
+        silence += ", and its application does not read"
+        if there:
+            silence += ", or they wait there for messages of others"
     why = (
         f"{_messages(count)} to {session.name} not acknowledged, "
-        f"the next is {outbound.acked + 1} or later: {_silence(session, now)}"
+        f"the next is {outbound.acked + 1} or later: {silence}"
     )
     return Reason("under way", session.name, count, seconds, (), why)
 
@@ -223,9 +249,9 @@ def _missing(wait: Missing, origin: Session | None, since: float, now: float) ->
     return Reason("gap", wait.source, wait.messages, now - since, (), why)
 
 
-def _queue(session: Session, stalled: bool) -> Reason | None:
-    if not stalled or not session.inbound.ready:
+def _queue(session: Session, since: float | None, now: float) -> Reason | None:
+    if since is None:
         return None
     count = sum(len(run.mids) for run in session.inbound.ready)
     why = f"{_messages(count)} of {session.name} here, waiting for room in the application's queue"
-    return Reason("queue", session.name, count, 0.0, (), why)
+    return Reason("queue", session.name, count, now - since, (), why)
