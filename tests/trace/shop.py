@@ -36,6 +36,16 @@ class Op(NamedTuple):
     link: int = 0
     partition: str = ""
     trace: int = 1
+    tags: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What its instrumentation says about it."""
+        partition = {
+            "messaging.destination.name": "orders",
+            "messaging.destination.partition.id": self.partition,
+        }
+        return (partition if self.partition else {}) | dict(self.tags)
 
 
 _BASE = 1_700_000_000_000_000
@@ -92,11 +102,8 @@ def otlp(
             span["parentSpanId"] = name(op.parent, 16)
         if op.link:
             span["links"] = [{"traceId": name(op.trace, 32), "spanId": name(op.link, 16)}]
-        if op.partition:
-            span["attributes"] = [
-                _attribute("messaging.destination.name", "orders"),
-                _attribute("messaging.destination.partition.id", op.partition),
-            ]
+        if op.attributes:
+            span["attributes"] = [_attribute(key, op.attributes[key]) for key in op.attributes]
         about = [_attribute("service.name", op.service), _attribute("host.name", f"{op.service}-1")]
         resources.append({"resource": {"attributes": about}, "scopeSpans": [{"spans": [span]}]})
     documents = [[one] for one in resources] if lines else [resources]
@@ -119,11 +126,8 @@ def _jaeger_span(op: Op) -> dict[str, Any]:
         references.append(("CHILD_OF", op.parent))
     if op.link:
         references.append(("FOLLOWS_FROM", op.link))
-    tags = [{"key": "span.kind", "type": "string", "value": op.kind}]
-    if op.partition:
-        tags.append({"key": "messaging.destination.name", "type": "string", "value": "orders"})
-        key = "messaging.destination.partition.id"
-        tags.append({"key": key, "type": "string", "value": op.partition})
+    about = {"span.kind": op.kind} | op.attributes
+    tags = [{"key": key, "type": "string", "value": value} for key, value in about.items()]
     return {
         "traceID": _hex(op.trace, 1),
         "spanID": _hex(op.span, 1),
@@ -182,10 +186,7 @@ def zipkin(ops: list[Op], *, shared: bool = False) -> bytes:
             span["shared"] = True
         elif parent:
             span["parentId"] = _hex(alias.get(parent, parent), 16)
-        if op.partition:
-            span["tags"] = {
-                "messaging.destination.name": "orders",
-                "messaging.destination.partition.id": op.partition,
-            }
+        if op.attributes:
+            span["tags"] = op.attributes
         spans.append(span)
     return json.dumps(spans).encode()

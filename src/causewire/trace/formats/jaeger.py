@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .documents import first_of, items
-from .otlp import queue_of
+from .queues import queue_of
 from .rows import Refused, shown
 from .spans import INSTANCE, INTERNAL, BadSpanError, Span, identifier
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .documents import first_of, flattened, items
+from .queues import queue_of
 from .rows import Refused, shown
 from .spans import (
     CLIENT,
@@ -27,7 +28,7 @@ from .spans import (
     identifier,
 )
 
-__all__ = ["count_json", "is_document", "queue_of", "read_json", "read_protobuf"]
+__all__ = ["count_json", "is_document", "read_json", "read_protobuf"]
 
 _DOCUMENT_KEYS = ("resourceSpans", "resource_spans", "batches")
 """What the list of resources is called."""
@@ -138,21 +139,6 @@ def _attributes(table: Any) -> dict[str, Any]:
         if isinstance(entry, dict) and isinstance(entry.get("value"), dict):
             result[str(entry.get("key"))] = next(iter(entry["value"].values()), None)
     return result
-
-
-def queue_of(about: Mapping[str, Any]) -> str:
-    """Return among which messages of a queue order is expected; empty if among none."""
-    name = first_of(about, "messaging.destination.name", "messaging.destination")
-    for key in ("messaging.kafka.message.key", "messaging.message.key"):
-        if about.get(key) is not None:
-            return f"{name}:{about[key]}"
-    partition = first_of(
-        about,
-        "messaging.destination.partition.id",
-        "messaging.kafka.destination.partition",
-        "messaging.kafka.partition",
-    )
-    return f"{name}/{partition}" if partition else ""
 
 
 def _span(file: str, row: int, resource: Mapping[str, Any], span: Any) -> Span:

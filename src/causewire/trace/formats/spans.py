@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..schema import DELIVER, SEND, Event, TraceError
 from .names import PROCESS_BY, RUN_BY, TWICE
+from .queues import Queue
 from .rows import Refused, Row
 
 __all__ = [
@@ -70,8 +71,7 @@ class Span(NamedTuple):
     end: int
     kind: str
     links: tuple[tuple[str, str], ...] = ()
-    queue: str = ""
-    """Among which messages order is expected: the destination with a key or a partition."""
+    queue: Queue = Queue()
     size: int | None = None
     failed: bool = False
     shared: bool = False
@@ -301,10 +301,19 @@ def _processes(family: _Family) -> Iterator[Row]:
         mine = moments[process(span)]
         causes = family.causes[id(span)]
         depth = family.depth.get(id(span), 0)
-        for k, cause in enumerate(causes):
-            message = ("call", id(cause), 0)
+        for cause in causes:
+            message, tie = ("call", id(cause), 0), cause.start
+            if _is_queued(cause, span):  # the queue's receiver hands it on
+                receiver = _sink(family, cause, span, process(span)) or _name(family, span, "#")
+                peers[message].append(receiver)
+                taken = ("taken", id(cause), id(span))
+                moments[receiver] += (
+                    _Moment(span.start, 0, depth, tie, span, DELIVER, message),
+                    _Moment(span.start, 1, depth, tie, span, SEND, taken),
+                )
+                message = taken
             peers[message].append(process(span))
-            mine.append(_Moment(span.start, 0, depth, k, span, DELIVER, message))
+            mine.append(_Moment(span.start, 0, depth, tie, span, DELIVER, message))
         if id(span) not in family.parent:
             continue
         if span.kind in (CLIENT, PRODUCER) or family.takers[id(span)]:
@@ -338,7 +347,7 @@ def _requests(family: _Family) -> Iterator[Row]:
             message = ("call", id(cause), 0)
             peers[message].append(process)
             add(process, span.start, 0, k, span, DELIVER, message)
-            if sink := _sink(family, cause, span):
+            if sink := _sink(family, cause, span, span.place):
                 peers[message].append(sink)
                 moments[sink].append(_Moment(span.start, 0, 0, cause.start, span, DELIVER, message))
             if _waited(cause, span):
@@ -365,15 +374,21 @@ def _waited(call: Span, server: Span) -> bool:
     )
 
 
-def _sink(family: _Family, cause: Span, span: Span) -> str:
+def _is_queued(cause: Span, span: Span) -> bool:
+    """Whether a span takes its message from a queue."""
+    return span.kind == CONSUMER or cause.kind == PRODUCER
+
+
+def _sink(family: _Family, cause: Span, span: Span, place: str) -> str:
     """Return where the order of arrival is observed; nowhere, if no order is expected."""
-    if span.kind == CONSUMER or cause.kind == PRODUCER:
-        queue = span.queue or cause.queue
-        if not queue:
-            family.notes[NO_KEY] += 1
-            return ""
-        return f"{span.place}[{queue}]"
-    return span.place
+    if not _is_queued(cause, span):
+        return place
+    here, there = span.queue, cause.queue
+    queue = here.by_key or there.by_key or here.by_partition or there.by_partition
+    if not queue:
+        family.notes[NO_KEY] += 1
+        return ""
+    return f"{place}[{queue}]"
 
 
 def _strands(family: _Family) -> dict[int, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .documents import first_of, flattened
-from .otlp import queue_of
+from .queues import queue_of
 from .rows import Refused, shown
 from .spans import INTERNAL, BadSpanError, Span, identifier
 
