@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 import queue
 import socket
-import threading
 import time
 from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Any, Self
 
 from ..core.endpoint import destinations
-from ..node.addresses import Place, bind, is_hostname, lookup_now
+from ..node.addresses import bind, lookup_now
 from ..node.base import GOODBYE, BaseNode, Message
 from ..node.receipt import Closed, Full, MessageExpired, NodeError
 from ..transport import (
-    Address,
     PeerEvent,
     Reason,
     UnknownPeer,
 )
-from .driver import Driver, Receipt, wait_until
+from .driver import Receipt, wait_until
+from .resolving import Resolving
 
 __all__ = ["Node"]
 
 
-class Node(Driver):
+class Node(Resolving):
     __doc__ = BaseNode.__doc__
 
     # -- from start to close --------------------------------------------------
@@ -36,7 +34,7 @@ class Node(Driver):
 
         Raises:
             NodeError: The node was started before.
-            OSError: The address is not available, or a name cannot be resolved.
+            OSError: The address is not available.
             ValueError: An address is malformed, or is not loopback and there is no key.
         """
         if self._waker is not None or self._closing:
@@ -48,12 +46,11 @@ class Node(Driver):
         self._sleeper.setblocking(False)
         known = {} if self._gate is None else self._gate.addresses
         for name, address in {**known, **places}.items():
-            if address is not None:
-                self._meet(name, address, time.monotonic())
+            self._meet(name, address or known.get(name), time.monotonic())
         self._open = True
         self._thread.start()
-        if self._resolver is not None or any(map(is_hostname, self._places.values())):
-            threading.Thread(target=self._resolve_lost, daemon=True).start()
+        if self._resolves:
+            self._look_again()
         return self
 
     def close(self, drain: float | None = None, *, leave: bool | None = None) -> bool:
@@ -152,7 +149,7 @@ class Node(Driver):
 
         Raises:
             Closed: The node is not running.
-            UnknownPeer: No address is known for a destination.
+            UnknownPeer: Nobody knows where a destination is to be looked for.
             MessageExpired: There was no room within the time to live.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
@@ -384,22 +381,6 @@ class Node(Driver):
 
     # -- peers and status -----------------------------------------------------
 
-    def add_peer(self, name: str, place: Place) -> None:
-        """Make a process known, or its new address.
-
-        Raises:
-            OSError: The name of the host cannot be resolved.
-            ValueError: The name or the address is malformed, or there are too many peers.
-        """
-        if self._waker is None:
-            self._places[name] = place
-            return
-        address = lookup_now(place)
-        with self._lock:
-            if self._open:
-                self._meet(name, address, time.monotonic())
-                self._wake()
-
     def forget(self, name: str) -> None:
         """Give a peer up: treat it as dead, and tell all others.
 
@@ -464,33 +445,3 @@ class Node(Driver):
         with self._lock:
             while self._open and receipt.unhandled():
                 wait_until(self._settled, deadline, "the message has not been handled")
-
-    def _find(self, name: str, place: Place) -> Address | None:
-        """Return the address of a peer, or None if it cannot be resolved yet."""
-        try:
-            return lookup_now(place)
-        except OSError as error:
-            self._event_log.no_address(name, error)
-            return None
-
-    def _resolve(self, name: str) -> None:
-        """Find the address of a process."""
-        place = self._resolver(name) if self._resolver is not None else None
-        if inspect.isawaitable(place):
-            raise TypeError("the resolver of a blocking node must not be a coroutine function")
-        if place is None:
-            place = self._places.get(name)
-        if place is None:
-            raise UnknownPeer([name])
-        self.add_peer(name, place)
-
-    def _resolve_lost(self) -> None:
-        """Ask the resolver again and again for peers that do not answer."""
-        while not self._stopping.wait(self._transport.config.silent_after):
-            with self._lock:
-                names = sorted({*self._unreached(), *self._unresolved()})
-            for name in names:
-                try:
-                    self._resolve(name)
-                except Exception as error:
-                    self._event_log.no_address(name, error)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from ..transport import Address, TransportConfig
 
 __all__ = [
+    "NOWHERE",
     "Place",
     "bind",
     "check_socket",
@@ -25,6 +26,9 @@ __all__ = [
 
 Place: TypeAlias = str | Address
 """The address of a node: `"host:port"`, `"[::1]:port"`, or a pair."""
+
+NOWHERE: Address = ("", 0)
+"""The address of a peer whose address is not known yet: no system sends datagrams there."""
 
 BUFFER = 4 << 20
 """The size of the socket's buffers, as far as the system allows."""

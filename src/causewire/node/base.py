@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from ..core.endpoint import Delivery
 from ..protocols import DEFAULT, Protocol
 from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
-from .addresses import Place, check_socket, mismatch, settings, split
+from .addresses import NOWHERE, Place, check_socket, is_hostname, mismatch, settings, split
 from .gate import Gate, StorePlace
 from .held import Held, HeldObserver
 from .logs import EventLog
@@ -290,7 +290,7 @@ class BaseNode(Generic[R]):
     def address_of(self, name: str) -> Address | None:
         """Return the address at which a peer is reached, or None if it is not known."""
         peer = self._transport.status().peers.get(name)
-        return None if peer is None else peer.address
+        return None if peer is None or peer.address == NOWHERE else peer.address
 
     def on_held(self, tell: Callable[[Held], object]) -> None:
         """Have a function called with each message that had to wait, when it waits no longer.
@@ -322,9 +322,32 @@ class BaseNode(Generic[R]):
             self._meet(name, peer.address, now)
         old.abort()
 
-    def _meet(self, name: str, address: Address, now: float) -> None:
-        """Make a process known to the transport."""
-        self._transport.add_peer(name, address, now, mismatch(self.address, address))
+    def _meet(self, name: str, address: Address | None, now: float) -> None:
+        """Make a process known to the transport.
+
+        If its address is not known yet, messages to it are kept; an earlier address still counts.
+        """
+        if address is None and self.address_of(name) is not None:
+            return
+        if address is None or address == NOWHERE:
+            address, place = NOWHERE, self._places.get(name)
+            host = "" if place is None else f" {split(place)[0]}"
+            trouble = f"its host name{host} does not resolve yet"
+        else:
+            trouble = mismatch(self.address, address)
+        self._transport.add_peer(name, address, now, trouble)
+
+    def _remember(self, name: str, place: Place) -> bool:
+        """Note where a peer is to be looked for, if that may change; return whether it may."""
+        changes = is_hostname(place)
+        if changes or name in self._places:
+            self._places[name] = place
+        return changes
+
+    @property
+    def _resolves(self) -> bool:
+        """Whether peers that do not answer have to be looked for again and again."""
+        return self._resolver is not None or any(map(is_hostname, self._places.values()))
 
     @property
     def _must_rejoin(self) -> bool:
@@ -345,10 +368,10 @@ class BaseNode(Generic[R]):
     def _unreached(self) -> list[str]:
         return [name for name, peer in self._transport.status().peers.items() if not peer.up]
 
-    def _unresolved(self) -> list[str]:
-        """Peers that were named, and whose address could not be found yet."""
-        known = self._transport.status().peers
-        return [name for name in self._places if name not in known and name != self.name]
+    def _lost(self) -> list[str]:
+        """The peers that do not answer, and that somebody can be asked for."""
+        unreached = self._unreached()
+        return [name for name in unreached if self._resolver is not None or name in self._places]
 
     def _stats(self) -> dict[str, Any]:
         return self._transport.status().counters

@@ -31,7 +31,7 @@ from ..transport import (
     Transport,
     UnknownPeer,
 )
-from .addresses import Place, bind, is_hostname, lookup, split
+from .addresses import bind, lookup
 from .base import GOODBYE, BaseNode, Message
 from .bridge import Bridge
 from .receipt import Closed, Full, MessageExpired, NodeError, Receipt
@@ -56,7 +56,6 @@ class Node(Storing, Resolving, Watching):
         self._readers: list[asyncio.Future[None]] = []
         self._senders: list[asyncio.Future[None]] = []
         self._receipts = ReceiptWaiters()
-        self._resolving: asyncio.Task[None] | None = None
         self._pause_timer: asyncio.TimerHandle | None = None
         """Ends a pause before rejoining."""
         self._closes = asyncio.Lock()
@@ -72,7 +71,7 @@ class Node(Storing, Resolving, Watching):
 
         Raises:
             NodeError: The node was started before.
-            OSError: The address is not available, or a name cannot be resolved.
+            OSError: The address is not available.
             ValueError: An address is malformed, or is not loopback and there is no key.
         """
         if self._bridge is not None or self._closing:
@@ -86,10 +85,9 @@ class Node(Storing, Resolving, Watching):
         self._started.add(self)
         known = {} if self._gate is None else self._gate.addresses
         for name, address in {**known, **places}.items():
-            if address is not None:
-                self._meet(name, address, bridge.loop.time())
-        if self._resolver is not None or any(map(is_hostname, self._places.values())):
-            self._resolving = bridge.loop.create_task(self._resolve_lost())
+            self._meet(name, address or known.get(name), bridge.loop.time())
+        if self._resolves:
+            self._look_again()
         bridge.soon()
         return self
 
@@ -147,8 +145,7 @@ class Node(Storing, Resolving, Watching):
         bridge.stop()
         self._bridge = None
         self._started.discard(self)
-        if self._resolving is not None:
-            self._resolving.cancel()
+        self._end_resolving()
         if self._recorder is not None:
             self._recorder.close()
         wake(self._readers)
@@ -195,7 +192,7 @@ class Node(Storing, Resolving, Watching):
         Raises:
             Closed: The node is not running.
             NodeError: The node runs on another event loop.
-            UnknownPeer: No address is known for a destination.
+            UnknownPeer: Nobody knows where a destination is to be looked for.
             MessageExpired: There was no room within the time to live.
             PeerGone: A destination left, or was given up.
             Superseded: The peers of this node have given it up.
@@ -362,25 +359,6 @@ class Node(Storing, Resolving, Watching):
                 raise
 
     # -- peers and status -----------------------------------------------------
-
-    async def add_peer(self, name: str, place: Place) -> None:
-        """Make a process known, or its new address.
-
-        Raises:
-            Closed: The node is closed.
-            OSError: The name of the host cannot be resolved.
-            ValueError: The name or the address is malformed, or there are too many peers.
-        """
-        if self._bridge is None and not self._closing:
-            split(place)
-            self._places[name] = place
-            return
-        address = await lookup(place)
-        bridge = self._bridge
-        if bridge is None:
-            raise Closed(f"{self.name} is not running")
-        self._meet(name, address, bridge.loop.time())
-        bridge.soon()
 
     async def forget(self, name: str) -> None:
         """Give a peer up: treat it as dead, and tell all others.
