@@ -65,9 +65,11 @@ def test_members_that_come_and_leave_are_forgotten(protocol: str) -> None:
         assert len(identities.retired) <= 256
 
 
-def test_idle_processes_send_few_datagrams() -> None:
-    """In a mesh, each sends a ping a second and as many acks, whatever their number."""
-    size, seconds = 16, 60
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "most"), [(16, 15 / 1.2), (48, 4.0)])
+def test_idle_processes_send_few_datagrams(size: int, most: float) -> None:
+    """In a mesh, each pings a peer every 1.2 seconds, or is pinged by it; a large one, rarely."""
+    seconds = 60
     places = {f"p{k:02}": ("127.0.0.1", 1000 + k) for k in range(size)}
     mesh: dict[Any, Transport[Any]] = {}
     now = 100.0
@@ -87,7 +89,7 @@ def test_idle_processes_send_few_datagrams() -> None:
                 count += step >= 200
     for one in mesh.values():
         assert sum(peer.up for peer in one.status().peers.values()) == size - 1
-    assert 0.5 < count / size / seconds < 2.5
+    assert 0.5 < count / size / seconds < most
 
 
 def test_a_path_that_does_not_carry_long_datagrams() -> None:

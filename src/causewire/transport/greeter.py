@@ -21,6 +21,9 @@ from .varint import MalformedError
 
 __all__ = ["Greeter"]
 
+CALLERS = 64
+"""How many processes that call this one by another name are reported."""
+
 
 class Greeter:
     """Writes greetings, and acts on those that arrive."""
@@ -47,6 +50,8 @@ class Greeter:
         self._emit = emit
         self._allowance = Allowance(config.greetings, config.greetings_per_address)
         self._suspects = Suspects(emit)
+        self._callers: set[str] = set()
+        """Processes that were reported since they call this one by another name."""
         self.out: list[tuple[bytes, Address]] = []
         """Greetings to be sent."""
 
@@ -115,7 +120,7 @@ class Greeter:
             stats.drop(DropReason.TOO_MANY_GREETINGS)
             return
         source, born, target, at = read_greeting_head(data)
-        if target != me.name or source == me.name or not source.isprintable():
+        if source == me.name or not (source.isprintable() and target.isprintable()):
             stats.drop(DropReason.NOT_FOR_US)
             return
         opened = self._sealer.open_greeting(data, at)
@@ -127,6 +132,12 @@ class Greeter:
         greeting = Greeting.decode(contents)
         if not 0 < born < 1 << 63:
             raise MalformedError("an impossible incarnation")
+        if target != me.name:
+            self._misnamed(source, target, greeting, address)
+            return
+        refuses = greeting.settled and not greeting.answers
+        if refuses and self._found_instead(source, address):
+            return
         peer = peers.known.get(source) or peers.meet(source, address)
         if peer is None:
             stats.drop(DropReason.TOO_MANY_PEERS)
@@ -136,7 +147,7 @@ class Greeter:
             self._answer(peer, born, greeting, secret, address, now)
         elif reason := self._incompatible(peer, greeting):
             self._refuse(peer, reason, greeting, address)
-        elif greeting.settled and not greeting.answers:
+        elif refuses:
             self._refused(peer, "it refuses this process; its log says why")
         else:
             self._answer(peer, born, greeting, secret, address, now)
@@ -215,6 +226,38 @@ class Greeter:
             return f"it runs {greeting.protocol}, this is {mine}"
         return ""
 
+    def _misnamed(self, source: str, target: str, greeting: Greeting, address: Address) -> None:
+        """Refuse a process that calls this one by another name, without a record of it."""
+        self._stats.drop(DropReason.NOT_FOR_US)
+        if greeting.settled:
+            return
+        if source not in self._callers and len(self._callers) < CALLERS:
+            self._callers.add(source)
+            name = self._me.name
+            self._emit(PeerRefused(source, f"it calls this process {target!r}; this is {name!r}"))
+        caller = Peer(source, address)
+        caller.token, caller.refused = greeting.token, True
+        self.greet(caller, 0, True, address)
+
+    def _found_instead(self, source: str, address: Address) -> bool:
+        """Act on a refusal by a process that may be at the address of others, never reached.
+
+        Returns whether it refuses them only, and not this process, by its own name.
+        """
+        known = self._peers.known
+        others = [
+            peer
+            for peer in known.values()
+            if peer.name != source and address in (peer.address, peer.home) and _sought(peer)
+        ]
+        for peer in others:
+            self._refused(peer, f"{source!r} is at its address")
+        refuser = known.get(source)
+        if refuser is None or (others and not _sought(refuser)):
+            return True
+        session = refuser.session
+        return session is not None and session.established and not session.silent
+
     def _refuse(self, peer: Peer, reason: str, greeting: Greeting, address: Address) -> None:
         """Refuse a peer, and let it know who refuses it."""
         self._stats.drop(DropReason.REFUSED_PEER)
@@ -223,8 +266,14 @@ class Greeter:
             self.greet(peer, 0, True, address)
 
     def _refused(self, peer: Peer, reason: str) -> None:
+        peer.trouble = reason
         if peer.session is not None:
             peer.session.trouble = reason
         if not peer.refused:
             peer.refused = True
             self._emit(PeerRefused(peer.name, reason))
+
+
+def _sought(peer: Peer) -> bool:
+    """Return whether this process looks for a peer that it has not reached."""
+    return peer.wanted and not (peer.session is not None and peer.session.established)
