@@ -397,7 +397,7 @@ def test_a_file_that_is_truncated_is_followed_from_its_start(tmp_path: Path) -> 
     second = follower.latestOffset(first, None)
     (partition,) = follower.partitions(first, second)
     rows = [row for batch in follower.read(partition) for row in batch.to_pylist()]
-    assert rows[0]["reason"] == "the file has become shorter; it is read from its start"
+    assert rows[0]["reason"] == "the file was truncated or replaced; it is read from its start"
     assert [row["seq"] for row in rows[1:]] == [event.seq for event in events[:5]]
     third = follower.latestOffset(second, None)
     assert third == second

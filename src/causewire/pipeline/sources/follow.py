@@ -8,9 +8,12 @@ are passed on as they are (`schemas.SPANS`), and `watch` makes rows of them when
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +38,10 @@ __all__ = ["Follower", "selected"]
 
 _BLOCK = 64 << 20
 """Bytes of lines that one task of a stream reads."""
+_END = 256
+"""Bytes at each end of what is done of a file, by which it is known again."""
+_REPLACED = "the file was truncated or replaced; it is read from its start"
+_GONE = "the file is gone, or another one, since it was found"
 _ROWS = 4096
 _READERS: dict[str, Callable[[str, Iterable[Any]], Iterator[Span | Refused]]] = {
     "otlp": otlp.read_json,
@@ -67,11 +74,15 @@ def selected(batches: Iterator[pa.RecordBatch], show: str) -> Iterator[pa.Record
 
 
 class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is, for each file: how many bytes are done, how many lines, and its life.
+    """An offset is, for each file: how many bytes are done, how many lines, its life, its mark.
 
-    A file that has become shorter was truncated and written anew: it begins another life,
-    and is read from its start. Parquet files appear whole: they are done, or not. So are
-    files in directories that cannot be followed, which are in the quarantine once.
+    The mark is a checksum of the bytes at both ends of what is done. A file that does not have
+    it was truncated, or rotated (renamed and made anew): it begins another life, and is read
+    from its start. An inode would not do: a file that is truncated keeps its own, and so may
+    one that is made after another was deleted.
+
+    Parquet files appear whole: they are done, or not. So are files in directories that cannot
+    be followed, which are in the quarantine once.
 
     Args:
         show: The rows and columns that are wanted; of spans there is no choice.
@@ -108,10 +119,10 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
         """Note what is there."""
-        self._until = {
-            file: Path(file).stat().st_size if self._has_lines(file) else 0
-            for file in _files(self._paths)
-        }
+        self._until = {}
+        for file in _files(self._paths):
+            with suppress(FileNotFoundError):
+                self._until[file] = Path(file).stat().st_size if self._has_lines(file) else 0
 
     def _has_lines(self, file: str) -> bool:
         """Return whether a file grows by lines: by its suffix, or because it was named."""
@@ -128,31 +139,38 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, list[int]]:
         """Whole lines, a block of each file at a time, and all files that are there."""
         end = dict(start)
-        files = _files(self._paths) if self._until is None else self._until
+        files = _files(self._paths, start) if self._until is None else self._until
         for file in files:
             if not self._has_lines(file):
                 end[file] = [1, 0, 0]
                 continue
-            bytes_done, lines_done, life = _offset(start, file)
-            size = Path(file).stat().st_size
-            if size < bytes_done:
+            with suppress(FileNotFoundError):  # it is gone since it was listed
+                end[file] = self._offset_in(file, start)
+        return {file: offset for file, offset in end.items() if any(offset)}
+
+    def _offset_in(self, file: str, start: dict[str, list[int]]) -> list[int]:
+        """Return the offset of a file with the whole lines that are new."""
+        before = _offset(start, file)
+        bytes_done, lines_done, life, _ = before
+        with Path(file).open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size < bytes_done or not _is_same(stream, before):
                 bytes_done, lines_done, life = 0, 0, life + 1
             most = self._block if self._until is None else min(size, self._until[file]) - bytes_done
             most = min(most, self._block, size - bytes_done)
-            upto, lines = self._whole_lines(file, bytes_done, most)
-            if upto > bytes_done:
-                end[file] = [upto, lines_done + lines, life]
-        return end
+            upto, lines = self._whole_lines(stream, bytes_done, most)
+            if upto == bytes_done:
+                return start.get(file, [0, 0, 0, 0])
+            return [upto, lines_done + lines, life, _mark(stream, upto)]
 
-    def _whole_lines(self, file: str, start: int, most: int) -> tuple[int, int]:
+    def _whole_lines(self, stream: IO[bytes], start: int, most: int) -> tuple[int, int]:
         """Return where the last whole line of the next bytes ends, and how many lines there are.
 
         If nothing follows, a last line of another tool's file needs no end if it is a JSON
         document: such files are often one document, on one line.
         """
-        with Path(file).open("rb") as stream:
-            stream.seek(start)
-            data = stream.read(max(0, most))
+        stream.seek(start)
+        data = stream.read(max(0, most))
         last = data.rfind(b"\n")
         upto, lines = start + last + 1, data.count(b"\n", 0, last + 1)
         rest = data[last + 1 :]
@@ -172,13 +190,9 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What one task reads."""
-        file, (begin, lines, life), (end, _, new_life) = partition.value
-        if new_life != life:
-            begin, lines = 0, 0
-            yield from self._refuse(file, "the file has become shorter; it is read from its start")
+        file, start, end = partition.value
         if self._has_lines(file):
-            with Path(file).open("rb") as stream:
-                yield from self._lines(file, stream, begin, end, lines + 1)
+            yield from self._new_lines(file, start, _offset({file: end}, file))
         elif file.endswith(".parquet") and self._kind == "trace":
             yield from selected(read_parquet_file(file), self._show)
         elif file.endswith(".parquet") and self._kind == "table":
@@ -186,6 +200,24 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             known = " and ".join(self._followed)
             yield from self._refuse(file, f"not followed: only {known} files are")
+
+    def _new_lines(
+        self, file: str, start: Sequence[int], upto: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what is between two offsets of a file, if it is still the same file."""
+        begin, lines, life, _ = start
+        end, last, new_life, _ = upto
+        if new_life != life:
+            begin, lines = 0, 0
+            yield from self._refuse(file, _REPLACED)
+        try:
+            with Path(file).open("rb") as stream:
+                if _is_same(stream, upto):
+                    yield from self._lines(file, stream, begin, end, lines + 1)
+                    return
+        except FileNotFoundError:
+            pass
+        yield from self._refuse(file, f"{_GONE}; lines {lines + 1} to {last} were not read")
 
     def _refuse(self, file: str, reason: str) -> Iterator[pa.RecordBatch]:
         """Yield why a file is not read, or not as it was before."""
@@ -202,6 +234,7 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
             batches = lines_between(file, stream, begin, end, number, to_the_end=False)
             yield from selected(batches, self._show)
             return
+        stream.seek(0)
         first = stream.readline()
         if first.lstrip()[:1] in (b"{", b"[") and not _is_json(first):
             if begin == 0:
@@ -286,14 +319,18 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _files(paths: Sequence[str]) -> list[str]:
-    """Return files, and those in directories; dots and underscores are hidden."""
+def _files(paths: Sequence[str], known: Container[str] = ()) -> list[str]:
+    """Return files, and those in directories; dots and underscores are hidden.
+
+    A path that is `known` need not be there: it may be in the middle of its rotation.
+    """
     files = []
     for path in map(Path, paths):
         if not path.is_dir():
-            if not path.exists():
+            if path.exists():
+                files.append(str(path))
+            elif str(path) not in known:
                 raise TraceError(path, None, "no such file or directory")
-            files.append(str(path))
             continue
         files += sorted(
             str(file)
@@ -304,6 +341,20 @@ def _files(paths: Sequence[str]) -> list[str]:
 
 
 def _offset(offsets: Mapping[str, list[int]], file: str) -> list[int]:
-    """Return how far a file was read: bytes, lines, life."""
-    found = offsets.get(file, [0, 0, 0])
-    return [*found, 0][:3]  # offsets of older checkpoints have no life
+    """Return how far a file was read: bytes, lines, life, mark."""
+    found = offsets.get(file, [])
+    return [*found, 0, 0, 0, 0][:4]  # offsets of older checkpoints have no life, or no mark
+
+
+def _mark(stream: IO[bytes], upto: int) -> int:
+    """Return a checksum of the bytes at both ends of what is done of a file."""
+    stream.seek(0)
+    first = stream.read(min(_END, upto))
+    stream.seek(max(0, upto - _END))
+    return zlib.crc32(stream.read(min(_END, upto)), zlib.crc32(first))
+
+
+def _is_same(stream: IO[bytes], offset: Sequence[int]) -> bool:
+    """Return whether a file has the mark of an offset, or the offset has none."""
+    upto, _, _, mark = offset
+    return not mark or _mark(stream, upto) == mark
