@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..check import BadRow, Chunk, Encoder, RunColumns
+from ..check import BadRow, Chunk, Encoder, OrderError, RunColumns
+from ..check.collisions import Starts
 from ..check.columns import COLUMNS, values_of
 from ..trace import NAMES, Event, Trace, TraceError, trace_of
 from ..trace.parquet import opened, partitions_of, read_group
@@ -247,7 +248,8 @@ class Runs:
     def __init__(self, pieces: Sequence[Piece], start: int, end: int, skip: Collection[str]):
         """`pieces` is the trace; ours are those from `start` to `end`.
 
-        Runs of the names in `skip` are looked at by others.
+        Runs of the names in `skip` are looked at by others. Iterating raises `OrderError` if a
+        process starts twice under one name.
         """
         self._pieces, self._start, self._end = pieces, start, end
         self._skip = frozenset(skip)
@@ -266,7 +268,10 @@ class Runs:
             yield RunInMemory(run, held)
 
     def _chunks(self, encoder: Encoder) -> Iterator[Chunk]:
+        starts = Starts()
         for position, batch in self.batches(COLUMNS):
+            if starts.again(batch.columns):
+                raise OrderError("a process starts twice under one name")
             for chunk in encoder.chunks(batch):
                 yield Chunk(chunk.run, position, chunk.columns)
                 position += len(chunk.columns.kind)

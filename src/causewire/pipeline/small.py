@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from ..check import Sorted, scan
+from ..check import OrderError, Sorted, scan
 from ..check.assemble import describe
 from ..check.columns import ScatteredRunError
 from ..check.lives import resolve_lives
@@ -87,7 +87,7 @@ def _rows_of(work: _Work) -> Iterator[dict[str, Any]]:
     try:
         for held in Runs(*work.share, work.skip):
             yield judged(held.name, held, work.examples)
-    except ScatteredRunError as error:
+    except (OrderError, ScatteredRunError) as error:
         yield out_of_order(str(error))
     except TraceError as error:
         yield failed("", error)
