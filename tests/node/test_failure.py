@@ -431,3 +431,15 @@ def test_peer_events_in_the_order_of_messages() -> None:
                 await alice.receive(1)
 
     run(main)
+
+
+def test_messages_to_oneself_have_the_incarnation_of_their_sender() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        async with node(loop, "alice", ordered_events=True) as alice, node(loop, "bob") as bob:
+            await alice.send("alice", b"x")
+            await (await alice.send(["alice", "bob"], b"y")).delivered()
+            got = [item for item in alice._messages if isinstance(item, causewire.Delivery)]
+            assert [message_id(m) for m in got] == [("alice", alice.incarnation, k) for k in (1, 2)]
+            assert message_id(await bob.receive()) == ("alice", 0, 2)  # he has not asked for it
+
+    run(main)

@@ -34,7 +34,7 @@ class Node(Resolving):
 
         Raises:
             NodeError: The node was started before.
-            OSError: The address is not available.
+            OSError: The address of `listen` is not available, or its name does not resolve.
             ValueError: An address is malformed, or is not loopback and there is no key.
         """
         if self._waker is not None or self._closing:

@@ -71,7 +71,7 @@ class Node(Storing, Resolving, Watching):
 
         Raises:
             NodeError: The node was started before.
-            OSError: The address is not available.
+            OSError: The address of `listen` is not available, or its name does not resolve.
             ValueError: An address is malformed, or is not loopback and there is no key.
         """
         if self._bridge is not None or self._closing:

@@ -21,6 +21,7 @@ from .config import TransportConfig
 from .contents import Contents
 from .events import Delivered, Event
 from .handling import Report, ReportedDelivery
+from .identity import Identity
 from .inbound import OVERHEAD
 from .names import PeerName
 from .observer import Observer
@@ -57,6 +58,8 @@ class Arrivals:
         """Sessions by what the protocol calls their peer, those that are over included."""
         self.renamed = False
         """Whether the protocol knows an incarnation by another name than its own."""
+        self.me: Identity | None = None
+        """This process, as the source of messages to itself."""
         self.identified = False
         """Whether the source of a message has to state its incarnation."""
         self.report: Report | None = None
@@ -269,7 +272,10 @@ class Arrivals:
         source, mid, payload = delivery
         session = self.aliases.get(source)
         if session is None:
-            return delivery
+            me = self.me
+            if me is None or self.messages.__class__ is not deque:  # a store does not keep it
+                return delivery
+            return Delivery(PeerName(me.name, me.incarnation), mid, payload)
         name = PeerName(session.name, session.incarnation)
         if self.report is None or session.unhandled is None:
             return Delivery(name, mid, payload)

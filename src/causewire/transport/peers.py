@@ -89,6 +89,7 @@ class Peers:
         self._carrier = carrier
         self._ledger = ledger
         self.arrivals = arrivals
+        arrivals.me = me
         self._config = config
         self._stats = stats
         self._emit = emit
