@@ -19,6 +19,7 @@ from causewire.core.endpoint import LocalProtocolError
 from causewire.node import (
     Closed,
     DeliveryFailed,
+    Node,
     NodeRejoined,
     NodeSuperseded,
     PeerForgotten,
@@ -230,9 +231,33 @@ def test_a_full_disk_does_not_touch_messages(tmp_path: Path) -> None:
             assert (await alice.receive()).payload == b"y"
             (failed,) = [event for event in seen if isinstance(event, TraceFailed)]
             assert "No space left" in failed.reason
+            assert (alice.stats()["trace_failed"], bob.stats()["trace_failed"]) == (1, 0)
+            assert 'causewire_trace_failed_total{node="alice"} 1' in alice.metrics().splitlines()
         assert [event.kind for event in open_trace(path).events()][:2] == ["start", "send"]
 
     run(main)
+
+
+@pytest.mark.parametrize("kind", [Node, blocking.Node])
+def test_a_disk_that_is_full_when_the_node_closes_is_reported_as_well(
+    kind: type[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    def sabotage(alice: Any) -> None:
+        alice._recorder._writer.close = full
+
+    async def main() -> None:
+        async with Node("alice", trace=tmp_path / "alice.jsonl") as alice:
+            sabotage(alice)
+
+    if kind is Node:
+        asyncio.run(main())
+    else:
+        with blocking.Node("alice", trace=tmp_path / "alice.jsonl") as alice:
+            sabotage(alice)
+    assert "the trace ends here" in caplog.text
 
 
 def test_a_resolver_that_raises_is_logged_and_asked_again(

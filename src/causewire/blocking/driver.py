@@ -34,7 +34,6 @@ from ..transport import (
     PeerUp,
     Room,
     Session,
-    TraceFailed,
     Transport,
 )
 
@@ -190,12 +189,9 @@ class Driver(BaseNode[Receipt]):
                 transport.stats.drop(DropReason.NOT_SENT)
             backlog.popleft()
         self._dispatch(transport)
-        recorder = self._recorder
-        if recorder is not None:
-            recorder.flush()
-            if recorder.failure is not None:
-                self._recorder = None
-                self._publish(TraceFailed(recorder.failure))
+        if self._recorder is not None:
+            self._recorder.flush()
+            self._check_trace()
         if self._must_rejoin:
             self._rejoin_in_time()
 
@@ -312,6 +308,7 @@ class Driver(BaseNode[Receipt]):
                     sock.close()
             if self._recorder is not None:
                 self._recorder.close()
+                self._check_trace()
             self._wake_all()
             for watcher in self._watchers:
                 watcher.put(None)

@@ -11,13 +11,23 @@ import os
 import secrets
 import socket
 import time
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..core.endpoint import Delivery
 from ..protocols import DEFAULT, Protocol
-from ..transport import Address, GiveUpAfter, Session, Superseded, Transport, TransportConfig
+from ..transport import (
+    Address,
+    GiveUpAfter,
+    PeerEvent,
+    Session,
+    Superseded,
+    TraceFailed,
+    Transport,
+    TransportConfig,
+)
 from .addresses import NOWHERE, Place, check_socket, is_hostname, mismatch, settings, split
 from .gate import Gate, StorePlace
 from .held import Held, HeldObserver
@@ -372,6 +382,18 @@ class BaseNode(Generic[R]):
         """The peers that do not answer, and that somebody can be asked for."""
         unreached = self._unreached()
         return [name for name in unreached if self._resolver is not None or name in self._places]
+
+    @abstractmethod
+    def _publish(self, event: PeerEvent) -> None:
+        """Log an event, and pass it on to those who watch."""
+
+    def _check_trace(self) -> None:
+        """Report that the trace could not be written, and end it, if that is so."""
+        recorder = self._recorder
+        if recorder is not None and recorder.failure is not None:
+            self._recorder = None
+            self._transport.stats.trace_failed += 1
+            self._publish(TraceFailed(recorder.failure))
 
     def _stats(self) -> dict[str, Any]:
         return self._transport.status().counters

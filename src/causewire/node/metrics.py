@@ -19,6 +19,7 @@ _COUNTERS = {
     "lost": "Datagrams considered lost.",
     "resent": "Messages sent again.",
     "timeouts": "Retransmission timers that expired.",
+    "trace_failed": "Traces that ended because they could not be written.",
 }
 
 

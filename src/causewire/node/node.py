@@ -27,7 +27,6 @@ from ..transport import (
     Reason,
     Room,
     Session,
-    TraceFailed,
     Transport,
     UnknownPeer,
 )
@@ -148,6 +147,7 @@ class Node(Storing, Resolving, Watching):
         self._end_resolving()
         if self._recorder is not None:
             self._recorder.close()
+            self._check_trace()
         wake(self._readers)
         self._receipts.wake_all()
         self._end_events()
@@ -446,12 +446,9 @@ class Node(Storing, Resolving, Watching):
         """Wake whoever can continue."""
         transport = self._transport
         self._dispatch(transport)
-        recorder = self._recorder
-        if recorder is not None:
-            recorder.flush()
-            if recorder.failure is not None:
-                self._recorder = None
-                self._publish(TraceFailed(recorder.failure))
+        if self._recorder is not None:
+            self._recorder.flush()
+            self._check_trace()
         if transport.me.superseded:
             self._rejoin_in_time()
 

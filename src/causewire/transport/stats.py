@@ -41,6 +41,7 @@ _COUNTERS = (
     "resent",
     "sent",
     "timeouts",
+    "trace_failed",
 )
 
 
@@ -65,6 +66,8 @@ class Stats:
         """Messages and parts of messages that were in them."""
         self.timeouts = 0
         """Retransmission timers that expired."""
+        self.trace_failed = 0
+        """Traces that ended because they could not be written; the driver counts them."""
         self.dropped: dict[str, int] = {}
         """Datagrams, and packets in them, that were dropped, by `DropReason`."""
 
