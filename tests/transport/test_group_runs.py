@@ -39,7 +39,7 @@ def chain() -> Wire:
     assert not wire.hosts["p3"].delivered
     assert wire.hosts["p3"].transport._carrier.endpoint.held_back == 2  # type: ignore[attr-defined]
     wire.restart(wire.hosts["p0"])
-    wire.run(wire.now + 5.0)
+    wire.run(wire.now + 8.0)
     return wire
 
 

@@ -194,7 +194,7 @@ class Transport(Generic[A]):
         """Datagrams with obituaries, which are processed when all others of this turn are."""
         self._observer: Observer | None = None
         self._tick_at: float | None = None
-        self._watch = Watch(self._carrier, self.config.blocked_after)
+        self._watch = Watch(self._carrier, self._upkeep, self.config.blocked_after)
         self._watch_at: float | None = None
         queue = self.messages if self.journal is None else self.journal.inbox.ready
         self._unread = Unread(self._peers, queue, read_within)
@@ -258,7 +258,7 @@ class Transport(Generic[A]):
     # -- status ---------------------------------------------------------------
 
     def blocked(self, now: float) -> list[Reason]:
-        """Return why messages have not arrived: one reason for each peer and place."""
+        """Return why messages have not arrived, one reason for each peer and place."""
         return self._watch.reasons(self._live.values(), now, self._arrivals.stalled)
 
     def status(self) -> Status:
@@ -457,7 +457,7 @@ class Transport(Generic[A]):
         if self._ticks and self._tick_at is None and not self._carrier.idle:
             self._tick_at = now + self.config.tick
         if self._watch_at is None and (
-            self._ledger.messages or self._arrivals.waiting_bytes or self._carrier.waits
+            self._ledger.messages or self._arrivals.waiting_bytes or self._watch.needed
         ):
             self._watch_at = now + self.config.blocked_after / 4
         self._unread.begin(now)

@@ -56,6 +56,10 @@ class Upkeep:
         self._emit = emit
         self._absent: dict[tuple[str, int], float] = {}
         """Incarnations that only others can reach, and since when."""
+        self._sought: dict[Peer, tuple[Address, float]] = {}
+        """Peers that the driver has named and that are not reached, at which address since when."""
+        self._missed: set[Peer] = set()
+        """Those of them that were reported."""
         self._soonest = min(config.least_timeout, config.silent_after / 2)
         """Nothing that begins at some time, an expected ack aside, is due sooner than this."""
 
@@ -93,6 +97,8 @@ class Upkeep:
                 if session.owes is not None:
                     session.owes = min(now, session.owes + now - first)
                 session.heard_at = min(now, session.heard_at + now - first)
+            for peer, (place, since) in self._sought.items():
+                self._sought[peer] = place, min(now, since + now - first)
         for peer in timers.due(now):
             self._serve(peer, now)
             when = self._deadline(peer)
@@ -113,11 +119,11 @@ class Upkeep:
         if session is None:
             if peer.greet_at is None and peer.gone and peer.name in self._peers.known:
                 return peer.gone_at + config.linger
-            return peer.greet_at
+            return self._next_look(peer)
         patience = self._give_up_after(peer.name)
         owes = session.owes
         if not session.established:
-            times = [peer.greet_at]
+            times = [self._next_look(peer)]
             if owes is not None and patience is not None:
                 times.append(owes + patience)
             return min([when for when in times if when is not None], default=None)
@@ -135,6 +141,13 @@ class Upkeep:
             if patience is not None:
                 when = min(when, owes + patience)
         return when
+
+    def _next_look(self, peer: Peer) -> float | None:
+        """Return when to greet a peer that is not reached, or to report it."""
+        when, sought = peer.greet_at, self._sought.get(peer)
+        if when is None or sought is None or peer in self._missed:
+            return when
+        return min(when, sought[1] + self._config.silent_after)
 
     def _keepalive(self, peer: Peer) -> float:
         """Return after how much silence a peer is sent a ping.
@@ -159,6 +172,7 @@ class Upkeep:
         if session is None or not session.established:
             self._look_for(peer, now)
             return
+        self._found(peer)
         if session.ack_by is not None and session.ack_by <= now:
             session.ack_due, session.ack_by = True, None
             self._peers.active[session] = None
@@ -240,15 +254,52 @@ class Upkeep:
         if peer.home is not None and peer.home != address:
             self._greeter.greet(peer, answers, False, peer.home)
 
+    @property
+    def searches(self) -> bool:
+        """Whether a peer was not reached in time."""
+        return bool(self._missed)
+
+    @property
+    def unreached(self) -> dict[str, tuple[float, str]]:
+        """Peers that were not reached in time or were refused: since when, and why if known."""
+        return {
+            peer.name: (since, peer.trouble)
+            for peer, (_, since) in self._sought.items()
+            if peer.greet_at is not None and (peer.refused or peer in self._missed)
+        }
+
+    def _seek(self, peer: Peer, now: float) -> None:
+        """Report a peer that the driver has named, and that is not reached for too long."""
+        if not peer.wanted or peer.gone or peer.greet_at is None:
+            self._found(peer)
+            return
+        place, since = self._sought.get(peer, (None, now))
+        if place != peer.address:
+            self._found(peer)
+            self._sought[peer] = peer.address, now
+        elif peer not in self._missed and now >= since + self._config.silent_after:
+            self._missed.add(peer)
+            if not (peer.refused or self._me.superseded):
+                self._emit(PeerSilent(peer.name, now - since))
+
+    def _found(self, peer: Peer) -> None:
+        """Look for a peer no more, or elsewhere."""
+        if peer in self._sought:
+            del self._sought[peer]
+            self._missed.discard(peer)
+
     def _look_for(self, peer: Peer, now: float) -> None:
         """Greet a peer that has not answered yet, or give it up."""
         session, config = peer.session, self._config
+        self._seek(peer, now)
         if session is not None and (session.taken or session.incarnation):
             if session.owes is None:
                 session.owes = now
             patience = self._give_up_after(peer.name)
             if patience is not None and now >= session.owes + patience:
                 self.forget(peer.name, now)
+            elif peer in self._missed:
+                session.silent = True
             elif not session.silent and now >= session.owes + config.silent_after:
                 self._silent(session, now - session.owes)
         if peer.greet_at is not None and peer.greet_at <= now:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .carrier import Carrier
     from .missing import Missing
     from .session import Session
+    from .upkeep import Upkeep
 
 __all__ = ["Reason", "Watch", "culprits"]
 
@@ -61,10 +62,11 @@ class Reason(NamedTuple):
 class Watch:
     """Looks at all sessions now and then, and reports once what has been stuck for long."""
 
-    __slots__ = ("_carrier", "_late", "_missed", "_stuck", "_told")
+    __slots__ = ("_carrier", "_late", "_missed", "_stuck", "_told", "_upkeep")
 
-    def __init__(self, carrier: Carrier, late: float) -> None:
+    def __init__(self, carrier: Carrier, upkeep: Upkeep, late: float) -> None:
         self._carrier = carrier
+        self._upkeep = upkeep
         self._late = late
         self._told: set[tuple[str, str]] = set()
         self._missed: dict[tuple[str, str, int], float] = {}
@@ -95,8 +97,13 @@ class Watch:
         return news, [session for session in sessions if session.name in missing]
 
     def reasons(self, sessions: Iterable[Session], now: float, stalled: bool) -> list[Reason]:
-        """Return all that is stuck."""
+        """Return all that is stuck, and the peers that are not reached."""
         return self._reasons(sessions, now, stalled, self._carrier.missing)
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is something to look at, even if there are no messages."""
+        return self._carrier.waits or self._upkeep.searches
 
     def _reasons(
         self, sessions: Iterable[Session], now: float, stalled: bool, waits: Iterable[Missing]
@@ -118,7 +125,13 @@ class Watch:
             # One reason for both: otherwise the end of one would be taken for that of the other.
             found.append(max(filter(None, gaps), key=lambda gap: gap.seconds, default=None))
             found.append(_queue(session, stuck.get("queue"), now))
-        return [reason for reason in found if reason is not None]
+        reasons = [reason for reason in found if reason is not None]
+        told = {reason.peer for reason in reasons if reason.where in ("held", "under way")}
+        for name, (begun, trouble) in sorted(self._upkeep.unreached.items()):
+            if name not in told:
+                why = _not_reached(name, begun, trouble, now)
+                reasons.append(Reason("under way", name, 0, now - begun, (), why))
+        return reasons
 
 
 def _key(wait: Missing) -> tuple[str, str, int]:
@@ -169,16 +182,17 @@ def _messages(n: int) -> str:
     return "1 message" if n == 1 else f"{n} messages"
 
 
+def _not_reached(name: str, since: float | None, trouble: str, now: float) -> str:
+    if trouble:
+        return f"{name} was refused: {trouble}"
+    tried = "" if since is None else f", tried for {now - since:.1f} s"
+    return f"{name} has not been reached yet{tried} (a wrong address, nobody there, or another key)"
+
+
 def _silence(session: Session, now: float) -> str:
     owes = session.owes
-    if session.trouble:
-        return f"{session.name} was refused: {session.trouble}"
-    if not session.established:
-        tried = "" if owes is None else f", tried for {now - owes:.1f} s"
-        return (
-            f"{session.name} has not been reached yet{tried} "
-            f"(a wrong address, nobody there, or another key)"
-        )
+    if session.trouble or not session.established:
+        return _not_reached(session.name, owes, session.trouble, now)
     if owes is None or now - owes < 1:
         return f"{session.name} answers"
     return f"nothing has come from {session.name} for {now - owes:.1f} s"
