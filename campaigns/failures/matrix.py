@@ -7,7 +7,8 @@
 Each cell starts the processes of one system on loopback, lets them exchange messages,
 does something to one of them (the *victim*) and goes on. What counts is the traffic
 between the others: how much of it there was before, at its worst, and afterwards, how
-long it took until it was back at 90 %, and who was told what.
+long it took until it was back at 90 %, who was told what, and what was lost: the messages
+to the victim whose receipts failed at the others. Between the others, nothing may be lost.
 
     frozen        the victim is stopped (SIGSTOP) for a while, then continued
     killed        the victim is killed and does not come back
@@ -38,6 +39,7 @@ import shlex
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
@@ -87,6 +89,10 @@ class Cell:
     """Seconds from the fault until the living were at 90 % and stayed there."""
     told: list[str] = field(default_factory=list)
     """What events at the others about the victim, each once."""
+    lost: int = 0
+    """Messages to the victim whose receipts failed at the others."""
+    lost_among: int = 0
+    """Messages between the others whose receipts failed."""
     problem: str = ""
     finished: bool = False
 
@@ -150,6 +156,9 @@ async def play(cell: Cell, give_up: float, frozen: float, start: Start) -> None:
         await cluster.__aexit__()
     rates = _rates(answers, living, struck - BEFORE, ended)
     _judge(cell, rates, struck, ended)
+    failed = sum([Counter(answer["failed"]) for answer in answers], Counter[str]())
+    cell.lost = failed.pop(victim, 0)
+    cell.lost_among = failed.total()
     about = {text for answer in answers for at, text in answer["told"] if at >= struck}
     cell.told = sorted(text.split()[0] for text in about if text.endswith(f" {victim}"))
 
@@ -210,19 +219,22 @@ def _judge(cell: Cell, rates: dict[int, int], struck: float, ended: float) -> No
 def row(cell: Cell, give_up: float) -> str:
     """Return a cell as a row of the table."""
     if cell.problem:
-        return f"| {cell.shape} | {cell.fault} | {cell.protocol} | {cell.problem} | | | | | |"
+        return f"| {cell.shape} | {cell.fault} | {cell.protocol} | {cell.problem} | | | | | | |"
     recovery = "never" if cell.recovery is None else f"{cell.recovery:.1f} s"
     verdict = "yes" if cell.held(give_up) else "**no**"
     told = ", ".join(cell.told) or "nothing"
+    among = f", and **{cell.lost_among}** between the others" if cell.lost_among else ""
     return (
         f"| {cell.shape} | {cell.fault} | {cell.protocol} | {cell.before:.0f}/s "
-        f"| {cell.worst:.0%} | {recovery} | {cell.after:.0%} | {told} | {verdict} |"
+        f"| {cell.worst:.0%} | {recovery} | {cell.after:.0%} | {told} "
+        f"| {cell.lost}{among} | {verdict} |"
     )
 
 
 HEAD = (
     "| system | fault | protocol | before | at worst | back at 90 % after | at the end "
-    "| events at the others | goal |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| events at the others | messages lost | goal |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
 

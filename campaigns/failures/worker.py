@@ -21,7 +21,7 @@ from random import Random
 from typing import Any
 
 from causewire.core.errors import CausewireError
-from causewire.node import Message
+from causewire.node import Message, Receipt
 from causewire.testing.puppet import Puppet
 
 BUCKET = 0.1
@@ -47,6 +47,7 @@ class TrafficWorker(Puppet):
         self.told: list[tuple[float, str]] = []
         self.gone: set[str] = set()
         self.errors: Counter[str] = Counter()
+        self.receipts: list[Receipt] = []
         self.answered = asyncio.Event()
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -61,7 +62,8 @@ class TrafficWorker(Puppet):
             self.reading.set()
         elif command == "counts":
             sources = {name: dict(counts) for name, counts in self.sources.items()}
-            self.say(sources=sources, told=self.told, errors=dict(self.errors))
+            failed = Counter([name for receipt in self.receipts for name in receipt.failed])
+            self.say(sources=sources, told=self.told, errors=dict(self.errors), failed=failed)
 
     async def talk(self) -> None:
         """Send this process's share, at its own pace."""
@@ -100,7 +102,7 @@ class TrafficWorker(Puppet):
         if not to:
             return
         try:
-            await self.node.send(to, bytes(32))
+            self.receipts.append(await self.node.send(to, bytes(32)))
         except CausewireError as error:
             self.errors[type(error).__name__] += 1
 
