@@ -289,21 +289,21 @@ def test_names_of_the_dead_are_dropped_when_nothing_mentions_them() -> None:
 
 Patch = tuple[Any, str, Callable[..., Any]]
 
-MISTAKES: dict[str, tuple[Patch, int, bool]] = {
-    "entries of the dead are kept": ((Identities, "gone", lambda *_: False), 161, True),
-    "nobody is buried": ((Listing, "bury", lambda *_: None), 54, True),
-    "what is void is waited for": ((Adaptive, "void", lambda *_: None), 28, False),
-    "no list arrives": ((Listing, "_resolve", lambda *_: None), 2, False),
+MISTAKES: dict[str, tuple[Patch, tuple[int, ...], bool]] = {
+    "entries of the dead are kept": ((Identities, "gone", lambda *_: False), (54, 62, 281), True),
+    "nobody is buried": ((Listing, "bury", lambda *_: None), (54, 62, 281), True),
+    "what is void is waited for": ((Adaptive, "void", lambda *_: None), (28,), False),
+    "no list arrives": ((Listing, "_resolve", lambda *_: None), (2,), False),
 }
-"""Mistakes in what is carried, and a run that finds each: its seed, and whether processes fail."""
+"""Mistakes in what is carried; seeds of runs, of which one finds each; whether processes fail."""
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_found(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (where, name, instead), seed, failures = MISTAKES[mistake]
-    assert play(seed, "adaptive", None, failures).fine
+    (where, name, instead), seeds, failures = MISTAKES[mistake]
+    assert all(play(seed, "adaptive", None, failures).fine for seed in seeds)
     monkeypatch.setattr(where, name, instead)
-    assert not play(seed, "adaptive", None, failures).fine
+    assert not all(play(seed, "adaptive", None, failures).fine for seed in seeds)
 
 
 @pytest.mark.parametrize("options", [{}, {"cap": 0}, {"cap": 1, "groups": 1}])

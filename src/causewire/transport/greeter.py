@@ -167,7 +167,10 @@ class Greeter:
         floor = max(peers.floors.get(peer.name, 0), known)
         if greeting.answers > me.incarnation or greeting.rival:
             # Even a peer that is itself given up here may say so: then both come back.
+            was = me.superseded
             peers.superseded(greeting.answers, greeting.rival, peer.name, now)
+            if me.superseded and not was:
+                self.greet(peer, 0, False, address)  # so that a rival and this process learn of it
         if born < floor:
             self._stats.drop(DropReason.STALE_INCARNATION)
             if not greeting.settled:
