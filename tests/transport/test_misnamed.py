@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from causewire.transport import PeerRefused, PeerUp, Transport
@@ -92,7 +94,7 @@ def test_a_peer_that_was_reached_is_not_accused() -> None:
 def calls(pair: Pair, count: int) -> list[PeerRefused]:
     """Many processes call bob by another name."""
     for k in range(count):
-        caller: Transport[object] = pair.start(f"caller {k}", 5001)
+        caller: Transport[Any] = pair.start(f"caller {k}", 5001)
         caller.add_peer("dora", B, pair.now)
         caller.timer_fired(pair.now)
         for data, _ in caller.datagrams_to_send(pair.now):

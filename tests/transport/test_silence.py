@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -49,11 +50,12 @@ def test_a_dead_process_is_silent_in_time(
     async def main(loop: VirtualLoop) -> None:
         names = sorted({name for pair in pairs for name in pair})
         places = {name: ("127.0.0.1", k + 1) for k, name in enumerate(names)}
+        sockets: dict[str, Any] = {n: loop.network.socket(places[n][1]) for n in names}
         nodes = [
             Node(
                 name,
                 incarnation=k + 1 << 20,
-                sock=loop.network.socket(places[name][1]),
+                sock=sockets[name],
                 peers={to: places[to] for by, to in pairs if by == name},
                 drain=0.0,
             )

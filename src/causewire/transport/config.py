@@ -66,9 +66,9 @@ class TransportConfig:
     """First pause between greetings that are not answered; it doubles."""
     greet_at_most: float = 2.0
     keepalive: float | None = None
-    """A peer from which nothing arrived for that long is sent a ping. By default half of
-    `silent_after`, or half a second for each peer if that is longer, so that a process
-    never sends more than two pings a second."""
+    """A peer from which nothing arrived for that long is sent a ping. By default 0.4
+    of `silent_after`, or half a second for each peer beyond 20 if that is longer: a process
+    with very many peers sends two pings a second, and one with 22 sends less than 20."""
     silent_after: float = 3.0
     """A peer that has not answered for that long is reported as silent."""
     blocked_after: float = 5.0
