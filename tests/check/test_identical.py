@@ -51,10 +51,11 @@ def test_the_command_is_strict_on_demand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     events = [Event("r", "a", 0, 0, 0, "send", "a", 1, ("b",))] * 2
+    events.append(Event("r", "b", 0, 1, 1, "deliver", "a", 1, ("a",)))
     write_trace(tmp_path / "t.jsonl", events)
     assert main(["check", str(tmp_path / "t.jsonl"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["identical"], told["events"]) == (1, 1)
+    assert (told["identical"], told["events"]) == (1, 2)
     assert main(["check", str(tmp_path / "t.jsonl"), "--strict"]) == 2
     assert "two rows with seq 0" in capsys.readouterr().err
 

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from causewire.check import check
+from causewire.check.report import NEVER_SENT
 from causewire.trace import Event, TraceError, open_trace, write_trace
 
+KINDS = ("send", "receive", "deliver")
 REMEDY = (
     "use one trace file for all starts of a process, or give each start another name, "
     "or another run if all processes start again"
 )
 
 
-def starts(process: str, time: int, *rows: tuple[str, str, int, str]) -> list[Event]:
+def starts(
+    process: str, time: int, *rows: tuple[str, str, int, str], run: str = "r"
+) -> list[Event]:
     """The rows of one start of a process, which begins at a time."""
-    events = [Event("r", process, 0, time, 1, "start")]
+    events = [Event(run, process, 0, time, 1, "start")]
     for seq, (kind, origin, mid, peer) in enumerate(rows, 1):
-        events.append(Event("r", process, seq, time + seq, seq + 1, kind, origin, mid, (peer,)))
+        events.append(Event(run, process, seq, time + seq, seq + 1, kind, origin, mid, (peer,)))
     return events
+
+
+def renamed(run: str, events: list[Event]) -> list[Event]:
+    """The same rows as those of another run."""
+    return [event._replace(run=run) for event in events]
 
 
 SERVER = starts("a", 0, ("deliver", "client", 1, "client"), ("deliver", "client", 1, "client"))
@@ -37,6 +48,31 @@ FIRST = starts("client", 10, ("send", "client", 1, "a"))
 OTHER = starts("client", 20, ("send", "client", 1, "b"))
 ALIKE = starts("client", 20, ("send", "client", 1, "a"))
 """Like `FIRST`, but for the times."""
+
+
+DUPLICATE = [
+    Event("q", "c", 1, 1, 1, "send", "c", 1, ("d",)),
+    Event("q", "d", 1, 1, 2, "deliver", "c", 1, ("c",)),
+    Event("q", "d", 2, 1, 3, "deliver", "c", 1, ("c",)),
+]
+"""A message that was delivered twice, in another run."""
+OVERTAKEN = [
+    Event("v", "x", 1, 1, 1, "send", "x", 1, ("z",)),
+    Event("v", "x", 2, 1, 2, "send", "x", 2, ("z",)),
+    Event("v", "z", 1, 1, 3, "deliver", "x", 2, ("x",)),
+    Event("v", "z", 2, 1, 4, "deliver", "x", 1, ("x",)),
+]
+"""A violation, in another run."""
+RECEIVED_TWICE = starts(
+    "a",
+    0,
+    ("receive", "client", 1, "client"),
+    ("receive", "client", 1, "client"),
+    ("deliver", "client", 1, "client"),
+)
+"""A node that received a message twice, and delivered it once."""
+THREE_TIMES = [*RECEIVED, *(e._replace(seq=e.seq + 4) for e in RECEIVED[1:3])]
+"""A node whose client was started three times."""
 
 
 def files(folder: Path, **events: list[Event]) -> list[Path]:
@@ -132,3 +168,67 @@ def test_an_answer_to_one_incarnation_is_not_overtaken_at_another() -> None:
         "which may explain 1 violation"
     )
     assert not report.conclusive
+
+
+def test_a_violation_in_another_run_stays_one() -> None:
+    report = check([*RECEIVED, *FIRST, *OVERTAKEN])
+    assert (report.violations, report.bad.total()) == (1, 1)
+    assert report.verdict == "NOT causally ordered: 1 violation"
+    report = check([*RECEIVED, *FIRST, *renamed("r", OVERTAKEN)])
+    assert "which may explain 1 violation" in report.verdict
+
+
+def test_violations_are_counted_in_blocks_of_origins_as_well() -> None:
+    many = [Event("r", f"p{k}", 0, 0, 1, "join") for k in range(70)]
+    rows = [*RECEIVED, *FIRST, *many, *renamed("r", OVERTAKEN), *OVERTAKEN]
+    whole, blocks = check(rows), check(rows, memory=1)
+    assert (whole.violations, whole.verdict) == (2, "NOT causally ordered: 1 violation")
+    assert blocks == whole
+
+
+def test_what_was_received_again_and_not_delivered_does_not_count() -> None:
+    assert check([*RECEIVED_TWICE, *FIRST]).verdict == "causally ordered"
+    report = check([*RECEIVED_TWICE, *FIRST, *DUPLICATE])
+    assert (report.duplicates, report.verdict) == (1, "causally ordered")
+
+
+def test_more_than_two_incarnations() -> None:
+    report = check([*THREE_TIMES, *FIRST])
+    assert (report.duplicates, report.bad.total(), len(report.bad_rows)) == (0, 2, 1)
+
+
+def test_only_runs_with_duplicates_have_namesakes() -> None:
+    """Without the send, both deliveries are bad rows already."""
+    report = check([*RECEIVED, *DUPLICATE])
+    assert (report.duplicates, report.bad) == (1, {NEVER_SENT: 2})
+
+
+def test_bad_rows_are_in_the_order_of_their_runs() -> None:
+    rows = [*renamed("a", [*RECEIVED, *FIRST]), Event("b", "d", 1, 1, 2, "deliver", "c", 1, ())]
+    assert [row.run for row in check(rows).bad_rows] == ["a", "b"]
+    (row,) = check(rows, examples=1).bad_rows
+    assert (row.run, row.seq) == ("a", 3)
+
+
+def test_rows_that_name_no_message() -> None:
+    nameless = [RECEIVED[1]._replace(seq=seq, origin=None, mid=None) for seq in (8, 9)]
+    numberless = [RECEIVED[1]._replace(seq=seq, mid=None) for seq in (10, 11)]
+    report = check([*RECEIVED, *nameless, *numberless, *FIRST])
+    assert (report.duplicates, report.bad.total()) == (0, 1)
+
+
+def test_only_rows_about_odd_deliveries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    concat = pa.concat_tables
+
+    def noted(tables: Any) -> pa.Table:
+        whole = concat(tables)
+        asked.append(whole.num_rows)
+        return whole
+
+    monkeypatch.setattr("causewire.check.namesakes.pa.concat_tables", noted)
+    many = starts("b", 0, *((kind, "b", mid, "b") for mid in range(2, 99) for kind in KINDS))
+    report = check([*RECEIVED, *FIRST, *many])
+    assert report.bad.total() == 1
+    assert asked
+    assert max(asked) == 4

@@ -73,6 +73,7 @@ def assemble(
         violations=found.violations,
         duplicates=judged.duplicates,
         undelivered=found.undelivered,
+        delivered=found.delivered,
         identical=identical,
         bad=bad,
         examples=list(violations),
@@ -93,6 +94,7 @@ def merged(reports: Iterable[Report], limit: int) -> Report:
         whole.undelivered += report.undelivered
         whole.identical += report.identical
         whole.lost += report.lost
+        whole.delivered = whole.delivered or report.delivered
         whole.bad.update(report.bad)
         whole.examples += report.examples[: limit - len(whole.examples)]
         whole.unread += report.unread

@@ -22,8 +22,8 @@ from .lives import resolve_lives, was_restarted
 from .namesakes import namesakes, told_apart
 from .order import Sorted
 from .report import Report
-from .scan import TooWideError, scan, scan_in_blocks
-from .source import Source, Stream
+from .scan import Scan, TooWideError, scan, scan_in_blocks
+from .source import SomeRuns, Source, Stream
 
 __all__ = ["MEMORY", "check"]
 
@@ -64,12 +64,9 @@ def check(
     elif not isinstance(trace, Trace):
         trace = trace_of(trace)
     try:
-        report = _whole(trace, examples, memory, strict, progress)
+        return _whole(trace, examples, memory, strict, progress)
     except SameSeqError as error:
         raise explained(trace, error) from None
-    if report.duplicates:
-        told_apart(report, namesakes(trace), examples)
-    return report
 
 
 def _whole(
@@ -107,13 +104,14 @@ def _checked(
 ) -> Report:
     """Check the rows as they are stored, or sorted."""
     try:
-        return _report(Stream(trace), examples, memory, progress, resolved=resolved)
+        return _report(trace, Stream(trace), examples, memory, progress, resolved=resolved)
     except (OrderError, ScatteredRunError):
         source = Sorted(trace, strict=strict)
-        return _report(source, examples, memory, progress, resolved=resolved)
+        return _report(trace, source, examples, memory, progress, resolved=resolved)
 
 
 def _report(
+    trace: Trace,
     source: Source,
     examples: int,
     memory: int,
@@ -121,12 +119,28 @@ def _report(
     *,
     resolved: bool,
 ) -> Report:
-    try:
-        found = scan(source, examples=examples, memory=memory, progress=progress)
-    except TooWideError:
-        found = scan_in_blocks(source, examples=examples, memory=memory, progress=progress)
+    found = _scanned(source, examples, memory, progress)
     if found.lives and not resolved:
         raise _LivesError
     if source.rows == 0:
         raise TraceError(source.name, None, "the trace is empty")
-    return describe(source, found, examples)
+    report = describe(source, found, examples)
+    if report.duplicates and (several := namesakes(trace, found.odd, examples)):
+        for one in several.values():
+            told_apart(report, one)
+        order = {run: k for k, run in enumerate(found.odd)}
+        report.bad_rows.sort(key=lambda row: order.get(row.run, -1))
+        del report.bad_rows[examples:]
+        if report.violations:
+            report.doubtful = _scanned(SomeRuns(source, several), 0, memory, None).violations
+    return report
+
+
+def _scanned(
+    source: Source, examples: int, memory: int, progress: Callable[[int], None] | None
+) -> Scan:
+    """Scan at once, or in blocks if the clocks of all origins need too much memory."""
+    try:
+        return scan(source, examples=examples, memory=memory, progress=progress)
+    except TooWideError:
+        return scan_in_blocks(source, examples=examples, memory=memory, progress=progress)

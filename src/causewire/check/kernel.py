@@ -231,6 +231,11 @@ class Kernel:
         return int(self._state.counters[loop.IN_FLIGHT])
 
     @property
+    def delivered(self) -> bool:
+        """Whether any delivery took part in the order: then its process has a clock of its own."""
+        return bool(self._state.current.any())
+
+    @property
     def violations(self) -> int:
         """How many violations (a, b, d) with a from the block."""
         return int(self._state.counters[loop.VIOLATIONS])

@@ -142,8 +142,10 @@ class Report:
     process that delivered the former without the latter. `undelivered` counts
     copies: a message and a destination. `identical` counts rows that are there more than
     once, and were taken once; `lost`, copies that were lost with a process that was
-    restarted, and cannot be overtaken. `bad` counts rows that cannot be right,
-    by reason; `duplicates`, second deliveries, are not among them. `examples`
+    restarted, and cannot be overtaken. `delivered` says whether any delivery took part in
+    the order. `bad` counts rows that cannot be right,
+    by reason; `duplicates`, second deliveries, are not among them. `doubtful` counts the
+    violations of runs in which messages came from two incarnations with one name. `examples`
     has, for the first messages that were overtaken, the first time that it
     happened to each; `bad_rows` has the first of those. `unread` names the files, with
     the reason, of which nothing, or not everything, could be read.
@@ -158,6 +160,8 @@ class Report:
     undelivered: int = 0
     identical: int = 0
     lost: int = 0
+    doubtful: int = 0
+    delivered: bool = False
     bad: Counter[str] = field(default_factory=Counter)
     examples: list[Violation] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
@@ -172,16 +176,16 @@ class Report:
     def conclusive(self) -> bool:
         """Whether the input is complete and consistent, so that finding no violation means order.
 
-        It is not if files could not be read, or if there are rows that cannot be right.
+        It is not if files could not be read, if there are rows that cannot be right, or if
+        nothing was delivered, so that there is nothing to order.
         """
-        return not self.bad and not self.unread
+        return self.delivered and not self.bad and not self.unread
 
     @property
     def verdict(self) -> str:
         """The outcome in one line: in order, violated, or why the check cannot tell."""
-        again = self.bad[RECEIVED_AGAIN]
-        if not self.ordered and not again:
-            return f"NOT causally ordered: {_count(self.violations, 'violation')}"
+        if certain := self.violations - self.doubtful:
+            return f"NOT causally ordered: {_count(certain, 'violation')}"
         if self.conclusive:
             return "causally ordered"
         reasons = []
@@ -196,14 +200,16 @@ class Report:
                 f"the sends of {_count(missing, 'delivery', 'deliveries')}{of} are missing "
                 "(give the files of all nodes)"
             )
-        if again:
-            seeming = _count(self.violations, "violation")
+        if again := self.bad[RECEIVED_AGAIN]:
+            seeming = _count(self.doubtful, "violation")
             reasons.append(
                 f"{_count(again, 'message')} came from another incarnation with the same name "
                 f"({ONE_FILE}){'' if self.ordered else f', which may explain {seeming}'}"
             )
         if others := self.bad.total() - missing - again:
             reasons.append(f"{_count(others, 'row')} cannot be right")
+        if not reasons:
+            reasons.append("no message was delivered" if self.messages else "there are no messages")
         return f"cannot tell: {', and '.join(reasons)}"
 
     def to_json(self) -> dict[str, Any]:

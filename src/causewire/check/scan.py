@@ -41,6 +41,8 @@ class Scan:
     runs: int = 0
     violations: int = 0
     undelivered: int = 0
+    delivered: bool = False
+    """Whether any delivery took part in the order."""
     found: dict[str, tuple[RunColumns, Longs]] = field(default_factory=dict)
     odd: dict[str, tuple[RunColumns, Longs]] = field(default_factory=dict)
     state: int = 0
@@ -109,6 +111,7 @@ def _end(kernel: Kernel, run: RunColumns, result: Scan) -> None:
     result.largest = max(result.largest, len(run.processes))
     result.violations += kernel.violations
     result.undelivered += kernel.undelivered
+    result.delivered = result.delivered or kernel.delivered
     result.state = max(result.state, kernel.nbytes)
     if len(kernel.found):
         result.found[run.name] = run, kernel.found

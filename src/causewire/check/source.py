@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Protocol
 
 from ..trace.reader import Trace
@@ -11,7 +11,7 @@ from .columns import COLUMNS, Chunk, Encoder
 from .kernel import OrderError
 from .report import BadRow
 
-__all__ = ["Source", "Stream"]
+__all__ = ["SomeRuns", "Source", "Stream"]
 
 
 class Source(Protocol):
@@ -75,3 +75,27 @@ class Stream:
                 raise OrderError("a process starts twice under one name")
             yield from encoder.chunks(batch)
             self.rows += batch.columns.num_rows
+
+
+class SomeRuns:
+    """Those rows of another source that belong to some runs."""
+
+    identical = 0
+    repeated = 0
+
+    def __init__(self, source: Source, runs: Container[str]) -> None:
+        self.name, self.unique = source.name, source.unique
+        self.rows = 0
+        self._source, self._runs = source, runs
+
+    def repeated_rows(self, limit: int) -> list[BadRow]:
+        """None: the other source has them."""
+        return []
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows of these runs."""
+        self.rows = 0
+        for chunk in self._source.chunks():
+            if chunk.run.name in self._runs:
+                yield chunk
+                self.rows += len(chunk.columns.kind)

@@ -27,6 +27,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -222,7 +223,7 @@ class _Work:
     def check(self, files: Sequence[str]) -> pa.Table:
         """The outcomes of all runs."""
         table = self._checked(files)
-        return with_namesakes(table, lambda: prepare.read(self.spark, files), self._examples)
+        return with_namesakes(table, partial(prepare.read, self.spark, files), self._examples)
 
     def _checked(self, files: Sequence[str]) -> pa.Table:
         if all(file.endswith(".parquet") for file in files):
@@ -328,7 +329,7 @@ class _Work:
         table = self._sorted_quickly(rows) if "lamport" in events.columns else None
         if table is None:
             table = self._sorted_rows(rows, careful=True)
-        return with_namesakes(table, lambda: rows, self._examples)
+        return with_namesakes(table, rows.select, self._examples)
 
     def _merged(self, pieces: Sequence[Piece]) -> pa.Table | None:
         """Check runs whose row groups have no other rows: files of nodes, mostly.

@@ -11,6 +11,7 @@ from ..trace import TraceError
 from ..trace.formats.rows import Refused, unread_files
 from .check import check_runs
 from .errors import PipelineError, reason
+from .namesakes import with_namesakes
 from .outcomes import ERROR, OUTCOME, error_of, report_of
 from .session import session
 from .sources import ingest
@@ -60,7 +61,9 @@ def check_foreign(
             found = ingest(spark, paths, kind, **options)
             rows = found.rows.persist()
             try:
-                table = check_runs(found.events, examples=examples).toArrow().cast(OUTCOME)
+                events = found.events
+                table = check_runs(events, examples=examples).toArrow().cast(OUTCOME)
+                table = with_namesakes(table, events.select, examples)
                 refused = found.quarantine.groupBy("reason").count().collect()
                 first = found.quarantine.orderBy("row", "file").limit(_QUARANTINE).collect()
                 understood = found.understood({row.file for row in first})
@@ -80,6 +83,6 @@ def check_foreign(
         if row["trouble"] == ERROR:
             raise error_of(row["detail"])
     report = report_of(table, examples)
-    report.unread += unread_files(quarantine, understood)
+    report.unread += unread_files(quarantine, understood, paths)
     counts = Counter({r.reason: r["count"] for r in refused})
     return ForeignReport(report, counts, notes, quarantine)

@@ -137,6 +137,7 @@ def _report(
         runs=1,
         violations=result.violations,
         undelivered=result.undelivered,
+        delivered=result.delivered,
     )
     return assemble(
         found,

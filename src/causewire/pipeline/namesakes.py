@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..check import collisions
-from ..check.namesakes import Namesake, told_apart
+from ..check import BadRow, collisions
+from ..check.namesakes import Namesakes, told_apart
+from ..check.report import RECEIVED_AGAIN
 from ..trace import DELIVER, RECEIVE, Event, open_trace
 from ..trace.schema import START, SameSeqError
 from .outcomes import OUTCOME, report_of_row, row_of
@@ -44,42 +45,62 @@ def _rows_of(wanted: _Wanted) -> list[tuple[str, int, Event]]:
     return list(collisions.rows_with_seq(trace, wanted.run, wanted.process, wanted.seq))
 
 
-def with_namesakes(outcomes: pa.Table, events: Callable[[], DataFrame], limit: int) -> pa.Table:
+def with_namesakes(
+    outcomes: pa.Table, read: Callable[[Sequence[str]], DataFrame], limit: int
+) -> pa.Table:
     """Return outcomes in which messages of several incarnations are no duplicates.
 
     Args:
         outcomes: What was found, as `OUTCOME`.
-        events: Returns the rows; not called if no run has duplicates.
+        read: Returns some columns of the rows; not called if no run has duplicates.
         limit: How many bad rows to describe for each run.
     """
-    suspects = outcomes.filter(pc.greater(outcomes["duplicates"], 0))["run"].to_pylist()
-    if not suspects:
+    if not pc.any(pc.greater(outcomes["duplicates"], 0)).as_py():
         return outcomes
-    found = _namesakes(events(), suspects)
-    if not found:
-        return outcomes
+    found = _namesakes(read, limit)
     rows = []
-    for row in outcomes.to_pylist():
-        if mine := [one for one in found if one.run == row["run"]]:
-            report = told_apart(report_of_row(row), mine, limit)
+    for row in outcomes.to_pylist() if found else ():
+        if row["run"] in found and row["duplicates"]:
+            one = found[row["run"]]
+            report = report_of_row(row)
+            told_apart(report, one._replace(duplicates=min(one.messages, report.duplicates)))
+            del report.bad_rows[limit:]
             row = row_of(row["run"], row["position"], report)
         rows.append(row)
-    return pa.Table.from_pylist(rows, OUTCOME)
+    return pa.Table.from_pylist(rows, OUTCOME) if found else outcomes
 
 
-def _namesakes(events: DataFrame, runs: list[str]) -> list[Namesake]:
+def _namesakes(read: Callable[[Sequence[str]], DataFrame], limit: int) -> dict[str, Namesakes]:
+    """Return the messages that came from several incarnations, by run, by the rule for all runs."""
     from pyspark.sql import functions as f
 
+    start = f.col("kind") == START
+    if read(["kind"]).where(start).isEmpty():
+        return {}
     key = ["run", "process", "origin", "mid"]
-    mine = events.where(f.col("run").isin(runs))
-    nodes = mine.where(f.col("kind") == START).select("run", "process").distinct()
-    rows = mine.where(f.col("kind").isin(RECEIVE, DELIVER)).join(nodes, ["run", "process"])
+    rows = read([*key, "seq", "kind"])
+    nodes = rows.where(start).select("run", "process").distinct()
     received, delivered = (
         f.when(f.col("kind") == kind, f.col("seq")) for kind in (RECEIVE, DELIVER)
     )
-    counted = rows.groupBy(*key).agg(
+    messages = rows.where(f.col("kind").isin(RECEIVE, DELIVER)).dropna(subset=["origin", "mid"])
+    counted = messages.groupBy(*key).agg(
         f.max(received).alias("seq"),
-        f.count_distinct(received).alias("received"),
-        f.count_distinct(delivered).alias("delivered"),
+        f.least(f.size(f.collect_set(received)), f.size(f.collect_set(delivered))).alias("times"),
     )
-    return sorted(Namesake(*row) for row in counted.where("received > 1").collect())
+    several = counted.where("times > 1").join(nodes, ["run", "process"], "left_semi")
+    described = f.sort_array(f.collect_list(f.struct("process", "origin", "mid", "seq")))
+    by_run = several.groupBy("run").agg(
+        f.sum(f.col("times") - 1).alias("messages"), f.slice(described, 1, limit).alias("rows")
+    )
+    return {
+        row.run: Namesakes(
+            row.messages,
+            0,
+            [
+                BadRow(row.run, one.process, one.seq, one.origin, one.mid, RECEIVED_AGAIN)
+                for one in row.rows
+            ],
+        )
+        for row in by_run.collect()
+    }

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ..check import BadRow, Link, MessageId, OrderError, Report, Source, Violation, scan
 from ..check.assemble import describe, merged
 from ..check.columns import ScatteredRunError
+from ..check.report import RECEIVED_AGAIN
 from ..core.errors import CausewireError
 from ..trace import TraceError
 from ..trace.schema import SameSeqError
@@ -74,6 +75,7 @@ OUTCOME = pa.schema(
     [
         ("run", pa.string()),
         *((name, pa.int64()) for name in ("position", *_SUMS)),
+        ("delivered", pa.bool_()),
         ("bad", pa.map_(pa.string(), pa.int64())),
         ("examples", pa.list_(pa.struct(VIOLATION))),
         ("bad_rows", pa.list_(_BAD_ROW)),
@@ -94,6 +96,7 @@ def row_of(run: str, position: int, report: Report) -> dict[str, Any]:
         "run": run,
         "position": position,
         **{name: getattr(report, name) for name in _SUMS},
+        "delivered": report.delivered,
         "bad": list(report.bad.items()),
         "examples": [violation.to_json() for violation in report.examples],
         "bad_rows": [row._asdict() for row in report.bad_rows],
@@ -172,10 +175,13 @@ def violation_of(row: Mapping[str, Any]) -> Violation:
 
 def report_of_row(row: Mapping[str, Any]) -> Report:
     """Return the report of one run."""
+    bad = Counter(dict(row["bad"]))
     return Report(
         runs=1,
         **{name: row[name] for name in _SUMS},
-        bad=Counter(dict(row["bad"])),
+        delivered=row["delivered"],
+        doubtful=row["violations"] if bad[RECEIVED_AGAIN] else 0,
+        bad=bad,
         examples=[violation_of(violation) for violation in row["examples"]],
         bad_rows=[BadRow(**bad) for bad in row["bad_rows"]],
     )
@@ -199,5 +205,9 @@ def report_of(table: pa.Table, examples: int) -> Report:
     )
     plain = table.filter(pc.invert(special))
     sums: dict[str, Any] = {name: pc.sum(plain[name]).as_py() or 0 for name in _SUMS}
+    sums["delivered"] = pc.any(plain["delivered"]).as_py() or False
     rows = sorted(table.filter(special).to_pylist(), key=lambda row: (row["position"], row["run"]))
-    return merged([Report(runs=plain.num_rows, **sums), *map(report_of_row, rows)], examples)
+    reports = [Report(runs=plain.num_rows, **sums), *map(report_of_row, rows)]
+    whole = merged(reports, examples)
+    whole.doubtful = sum(report.doubtful for report in reports)
+    return whole

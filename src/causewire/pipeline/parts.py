@@ -48,6 +48,8 @@ class PartResult(NamedTuple):
     undelivered: int
     found: Longs
     odd: Longs
+    delivered: bool
+    """Whether any delivery took part in the order."""
 
 
 @guarded
@@ -66,6 +68,7 @@ def _check_part(part: Part) -> PartResult:
         kernel.undelivered,
         kernel.found,
         kernel.odd,
+        kernel.delivered,
     )
 
 

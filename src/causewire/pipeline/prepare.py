@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -69,8 +70,8 @@ _MESSAGE = ("run", "origin", "mid")
 # -- reading and writing ---------------------------------------------------------------
 
 
-def read(spark: SparkSession, files: Sequence[str]) -> DataFrame:
-    """The rows of trace files, as `EVENTS`; a bad row is an error of the task."""
+def read(spark: SparkSession, files: Sequence[str], columns: Sequence[str] = NAMES) -> DataFrame:
+    """Some columns of the rows of trace files, as in `EVENTS`; bad rows are errors of tasks."""
     works: list[str | list[Piece]] = [file for file in files if not file.endswith(".parquet")]
     share: list[Piece] = []
     for piece in layout([file for file in files if file.endswith(".parquet")]):
@@ -80,7 +81,9 @@ def read(spark: SparkSession, files: Sequence[str]) -> DataFrame:
             share = []
     if share:
         works.append(share)
-    return spread_batches(spark, works, _read, EVENTS)
+    wanted = [name for name in NAMES if name in columns]
+    schema = ", ".join(field for field in EVENTS.split(", ") if field.split()[0] in wanted)
+    return spread_batches(spark, works, partial(_read, wanted), schema)
 
 
 def read_by_java(spark: SparkSession, files: Sequence[str]) -> DataFrame | None:
@@ -148,12 +151,12 @@ def _literally(file: str) -> str:
     return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", file)
 
 
-def _read(work: str | list[Piece]) -> Iterator[pa.RecordBatch]:
+def _read(columns: Sequence[str], work: str | list[Piece]) -> Iterator[pa.RecordBatch]:
     if isinstance(work, str):
-        batches: Iterable[pa.RecordBatch] = (b.columns for b in open_trace(work).batches())
+        batches: Iterable[pa.RecordBatch] = (b.columns for b in open_trace(work).batches(columns))
     else:
-        batches = (batch.columns for _, batch in batches_of(work, NAMES))
-    return map(plain, batches)
+        batches = (batch.columns for _, batch in batches_of(work, columns))
+    return (plain(batch).select(columns) for batch in batches)
 
 
 def write(events: DataFrame, path: str | os.PathLike[str], *, needed: bool = False) -> None:

@@ -23,7 +23,7 @@ from ..storage import Location, expand, locate, read_bytes
 from . import jaeger, otlp, zipkin
 from .documents import documents, flattened
 from .names import SPAN_FORMATS
-from .rows import Refused, Row, unread_files
+from .rows import NO_SPANS, Refused, Row, unread_files
 from .spans import Span, SpanOptions, rows_of_run, runs_of
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _START = 1 << 16
+_OTHERS = ("trace", "shiviz")
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Foreign:
 
 
 def detect(location: Location) -> str:
-    """Return the format of a file, by its content.
+    """Return the format of a file, by its content: `json` if it has that of no format.
 
     Raises:
         TraceError: The file cannot be read.
@@ -120,10 +121,13 @@ def detect_bytes(data: bytes) -> str:
     """Return the format of this content."""
     if data.startswith(b"PAR1"):
         return "trace"
-    start = data[:_START].lstrip()
-    if start[:1] in (b"{", b"["):
+    if _is_json(data):
         return _detect_json(data)
     return "shiviz" if is_text(data) else "otlp"
+
+
+def _is_json(data: bytes) -> bool:
+    return data[:_START].lstrip()[:1] in (b"{", b"[")
 
 
 def is_text(data: bytes) -> bool:
@@ -145,7 +149,7 @@ def _detect_json(data: bytes) -> str:
         except (ValueError, RecursionError):
             continue
         return _detect_value(value)
-    return "trace"
+    return "json"
 
 
 def _detect_value(value: Any) -> str:
@@ -160,7 +164,7 @@ def _detect_value(value: Any) -> str:
         return "zipkin"
     if {"trace_id", "span_id", "process"} <= value.keys() or "spanId" in value:
         return "jaeger"
-    return "trace"
+    return "trace" if {"process", "seq", "kind"} <= value.keys() else "json"
 
 
 # -- spans --------------------------------------------------------------------------------
@@ -173,15 +177,17 @@ def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
     except TraceError as error:
         yield Refused(file, None, error.reason)
         return
-    if kind == "auto":
-        kind = detect_bytes(data)
+    if kind == "auto" or not _is_json(data):
+        there = detect_bytes(data)
+        if kind == "auto" or there in _OTHERS:
+            kind = there
     if kind == "jaeger":
         found: Iterable[Span | Refused] = jaeger.read_json(file, documents(data))
     elif kind == "zipkin":
         found = zipkin.read_json(file, documents(data))
     elif kind != "otlp":
         found = [Refused(file, None, _other(data, kind))]
-    elif data.lstrip()[:1] in (b"{", b"[") or is_text(data):
+    elif _is_json(data) or is_text(data):
         found = otlp.read_json(file, documents(data))
     else:
         found = otlp.read_protobuf(file, data)
@@ -197,8 +203,8 @@ def _other(data: bytes, kind: str) -> str:
     """Return why a file is not one of spans."""
     if not data.strip():
         return "empty"
-    if data.lstrip()[:1] not in (b"{", b"["):
-        return f"not a file of spans, but {kind}"
+    if kind in _OTHERS:
+        return f"{NO_SPANS}{kind}"
     if any(isinstance(document, bytes) for document in documents(data)):
         return "JSON, damaged or cut short"
     return "JSON, but no spans in a format that is known"
@@ -283,5 +289,5 @@ def read_foreign(
         quarantine,
         Counter({k: n for k, n in notes.items() if n}),
         spans=kind != "table",
-        unread=unread_files(quarantine, understood),
+        unread=unread_files(quarantine, understood, paths),
     )

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..jsonl import checked_event
 from ..reader import plain
 from ..schema import NAMES, Event, TraceError, arrow_schema
+from ..storage import absolute
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "NO_SPANS",
     "Refused",
     "Row",
     "batches_of_rows",
@@ -21,6 +23,9 @@ __all__ = [
     "good_batch",
     "unread_files",
 ]
+
+NO_SPANS = "not a file of spans, but "
+"""How the reason begins why a file of another known format was refused."""
 
 _ROWS = 1 << 14
 _TEXT = 200
@@ -63,15 +68,23 @@ def schema() -> pa.Schema:
     )
 
 
-def unread_files(quarantine: Iterable[Refused], understood: Collection[str]) -> list[str]:
+def unread_files(
+    quarantine: Iterable[Refused], understood: Collection[str], paths: Iterable[str]
+) -> list[str]:
     """Return the files that could not be read, or not to their end, each with the reason.
+
+    Files of another known format are not among them, if they were found in a directory.
 
     Args:
         quarantine: What was refused.
         understood: The files of which something was understood.
+        paths: The files and directories that were asked for.
     """
     reasons: dict[str, str] = {}
+    named = set(map(absolute, paths))
     for one in quarantine:
+        if one.reason.startswith(NO_SPANS) and absolute(one.file) not in named:
+            continue
         if one.row is None or one.file not in understood:
             reasons.setdefault(one.file, one.reason)
     return [f"{file}: {reason}" for file, reason in sorted(reasons.items())]

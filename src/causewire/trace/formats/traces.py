@@ -57,13 +57,11 @@ def read_lines(file: str) -> Iterator[pa.RecordBatch]:
 def lines_between(
     file: str, stream: IO[bytes], start: int, end: int, row: int, *, to_the_end: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The lines from one byte of a file to another; `row` is the number of the first.
+    """The rows from one byte of a file to another; `row` is the number of the first.
 
-    If these are all that there will be (`to_the_end`), a last line that was cut
-    short is one that cannot be understood.
+    The stream stands at the first. If these are all that there will be (`to_the_end`), a last
+    line that was cut short is one that cannot be understood.
     """
-    if stream.tell() != start:
-        stream.seek(start)
 
     def rows() -> Iterator[Row | Refused]:
         left = end - start
