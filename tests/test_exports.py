@@ -42,11 +42,11 @@ PUBLIC: dict[str, str] = {
         DurationError UNITS format_duration parse_duration
     """,
     "causewire.node": """
-        Closed Config DeliveryFailed Event Full Held Message MessageBlocked MessageCancelled
-        MessageExpired NameInUse Node NodeCutOff NodeError NodeRejoined NodeRenumbered
-        NodeSuperseded NodeUnread PeerForgotten PeerGone PeerLeft PeerMoved PeerRefused
-        PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed TransportConfig
-        UnknownPeer VerificationFailed message_id run
+        Claim Closed Config DeliveryFailed Event Full Held Message MessageBlocked
+        MessageCancelled MessageExpired NameInUse Node NodeCutOff NodeError NodeRejoined
+        NodeRenumbered NodeSuperseded NodeUnread PeerForgotten PeerGone PeerLeft PeerMoved
+        PeerRefused PeerRestarted PeerSilent PeerUp Reason Receipt Superseded TraceFailed
+        TransportConfig UnknownPeer VerificationFailed message_id run
     """,
     "causewire.kit": """
         Entered Group GroupClosed GroupMessage Interrupted JoinFailed Joined Kit KitError Left

@@ -10,12 +10,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
 from secrets import token_bytes
 from typing import Any
 
-from ..core.endpoint import LocalProtocolError
-from ..node import Closed, Full, Node, PeerGone, Superseded, UnknownPeer
+from ..node import Claim
 from .codecs import Codec
 from .entries import (
     Ask,
@@ -31,15 +29,15 @@ from .entries import (
     Welcome,
 )
 from .errors import GroupClosed
-from .frames import MARK, Headers, Kind, Reader, put_headers, put_text
+from .frames import Headers, Reader, put_headers
 from .machine import Machine
 from .messages import GroupMessage, MessageId, Undecodable
-from .parts import Lane, cut, part_size
+from .outbox import Outbox
 from .sponsoring import Sponsoring, written
 from .tasks import Tasks
 from .tracing import Tracing
 from .transfer import Snapshot
-from .wire import put_frame, put_position
+from .wire import put_position
 
 __all__ = ["Group"]
 
@@ -61,7 +59,7 @@ class Group:
     def __init__(
         self,
         name: str,
-        node: Node,
+        claim: Claim,
         codec: Codec,
         machine: Machine,
         snapshot: Snapshot | None,
@@ -71,22 +69,20 @@ class Group:
         taken: asyncio.Event,
     ) -> None:
         self.name = name
-        self._node = node
+        self._claim = claim
+        self._node = node = claim.node
         self._codec = codec
         self._machine = machine
+        self._outbox = Outbox(name, node, tracing, self._wake, self._lost)
         self._sponsoring = Sponsoring(
-            name, node, codec, snapshot, largest_state, tasks, self._post, self._lets_in
+            name, node, codec, snapshot, largest_state, tasks, self._outbox.post, self._lets_in
         )
-        self._short = part_size(node)
-        """Messages up to this length are never too long for the node."""
         self._tracing = tracing
         self._contexts: dict[MessageId, Any] = {}
         """The trace context of each message that waits for the application."""
         self._queue: deque[GroupMessage | Undecodable | Joined | Left | SecondGroup | Sponsor] = (
             deque()
         )
-        self._frames: deque[tuple[tuple[str, ...], bytes] | tuple[str, str]] = deque()
-        self._frames_there = asyncio.Event()
         self._changed: list[asyncio.Future[None]] = []
         self._callbacks: list[Callable[[Mapping[Member, int]], object]] = []
         self._stable: dict[Member, int] = {}
@@ -119,7 +115,8 @@ class Group:
     async def send(self, payload: Any, headers: Headers | None = None) -> MessageId:
         """Send a message to all members, this one included; waits only while there is no room.
 
-        If the caller is cancelled while it waits, the message is not sent.
+        If the caller is cancelled while it waits, the message is not sent. On a node with a
+        store, this returns when the message is in the store.
 
         Returns:
             The id of the message.
@@ -127,6 +124,7 @@ class Group:
         Raises:
             GroupClosed: This process is not a member any more.
             TypeError: A header has a type that cannot travel.
+            StoreFailed: The store of the node could not be written.
             ValueError: The message or its headers are too long. Nothing was sent.
         """
         self._check()
@@ -134,13 +132,23 @@ class Group:
         body = put_headers(headers) + encoded
         if len(body) > self._node.longest_message:
             raise ValueError(f"a message of {len(body)} bytes is too long for {self._node.name}")
-        while len(self._frames) > BACKLOG:
+        while len(self._outbox) > BACKLOG:
             await self._change()
             self._check()
         with self._tracing.sending(self.name, headers) as traced:
             sent = MessageId(self.me, self._machine.post(put_headers(traced) + encoded))
             self.pump()
+        if self._claim.durable:
+            await self._stored()
         return sent
+
+    async def _stored(self) -> None:
+        """Wait until the node has everything that was sent so far in its store."""
+        outbox, last = self._outbox, self._outbox.kept
+        while outbox.gone_on < last and self._ended is None:
+            await self._change()
+        if outbox.receipt is not None:
+            await outbox.receipt.stored()
 
     async def __aiter__(
         self,
@@ -304,7 +312,7 @@ class Group:
                 address = frame.address or ("" if seen is None else written(seen))
                 machine.ask(frame.member, address, frame.left, frame.since)
             else:
-                self._post((frame.member.name,), Refused(frame.member, False))
+                self._outbox.post((frame.member.name,), Refused(frame.member, False))
         else:
             joined = machine.joined
             machine.received(frame)
@@ -353,7 +361,7 @@ class Group:
         """
         if self._ended is None:
             self._ended = "left" if self._left else reason
-            self._frames_there.set()
+            self._outbox.end()
             self._wake()
             self.taken.set()
 
@@ -395,10 +403,10 @@ class Group:
             else:
                 self._queue.append(item)
                 if isinstance(item, Joined) and item.member in machine.view:
-                    self._introduce(item.member.name, machine.view[item.member][0])
+                    self._outbox.introduce(item.member.name, machine.view[item.member][0])
         out, machine.out = machine.out, []
         for to, frame in out:
-            self._post(tuple([member.name for member in to]), frame)
+            self._outbox.post(tuple([member.name for member in to]), frame)
         if machine.over is not None:
             self.end(machine.over)
         elif items:
@@ -415,72 +423,14 @@ class Group:
         machine = self._machine
         return self._ended is None and member in machine.view and member not in machine.dead
 
-    # -- frames that leave ------------------------------------------------------------
+    async def work(self) -> None:
+        """Send what could not be sent at once."""
+        await self._outbox.work()
+
+    def _lost(self, name: str) -> None:
+        self._machine.gone(name, 0)
+        self.pump()
 
     def _meet(self, welcome: Welcome) -> None:
         for member, (address, _, _) in welcome.view.items():
-            self._introduce(member.name, address)
-
-    def _introduce(self, name: str, address: str) -> None:
-        """Have the node learn the address of a member, before anything is sent to it."""
-        if address and name != self._node.name and name not in self._node.peers_up():
-            self._frames.append((name, address))
-            self._frames_there.set()
-
-    def _post(self, to: tuple[str, ...], frame: Frame) -> None:
-        """Send a frame, at once if possible, and in parts if it is too long."""
-        if not to:
-            return
-        data = put_frame(frame)
-        payload = MARK + bytes((Kind.GROUP,)) + put_text(self.name) + data
-        if len(payload) <= self._node.longest_message:
-            self._send_soon(to, payload)
-            return
-        for part in cut(self.name, Lane.LOG, data, self._short):
-            self._send_soon(to, part)
-
-    def _send_soon(self, to: tuple[str, ...], payload: bytes) -> None:
-        if not self._frames:
-            try:
-                receipt = self._node.send_nowait(to, payload)
-            except (Full, PeerGone, UnknownPeer, Closed, Superseded):
-                pass
-            else:
-                self._tracing.accepted(receipt.mid)
-                return
-        self._frames.append((to, payload))
-        self._frames_there.set()
-
-    async def work(self) -> None:
-        """Send what could not be sent at once."""
-        while self._ended is None or self._frames:
-            while self._frames:
-                to, what = self._frames[0]
-                try:
-                    if isinstance(to, str):
-                        with suppress(OSError, ValueError):
-                            await self._node.add_peer(to, str(what))
-                    else:
-                        await self._send(to, what)  # type: ignore[arg-type]
-                except (Closed, Superseded):
-                    self._frames.clear()
-                    return
-                self._frames.popleft()
-            self._wake()
-            if self._ended is None:
-                self._frames_there.clear()
-                await self._frames_there.wait()
-
-    async def _send(self, to: tuple[str, ...], payload: bytes) -> None:
-        names = list(to)
-        while names:
-            try:
-                # The member may be the next incarnation of one that the node knows as gone.
-                await self._node.send(names, payload, wait_for_peer=True)
-                return
-            except LocalProtocolError:  # the address of a member is not known
-                lost = [name for name in names if self._node.address_of(name) is None]
-            names = [name for name in names if name not in lost]
-            for name in lost:
-                self._machine.gone(name, 0)
-            self.pump()
+            self._outbox.introduce(member.name, address)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import count
 
 from ..core.endpoint import LocalProtocolError
-from ..node import Closed, Node, PeerGone, Superseded
+from ..node import Claim, Closed, PeerGone, Superseded
 from .codecs import Codec
 from .entries import (
     Absent,
@@ -56,7 +56,7 @@ class Groups:
 
     def __init__(
         self,
-        node: Node,
+        claim: Claim,
         codec: Codec,
         tasks: Tasks,
         tracing: Tracing,
@@ -65,7 +65,8 @@ class Groups:
         history: int,
         largest_state: int,
     ) -> None:
-        self._node = node
+        self._claim = claim
+        self._node = claim.node
         self._codec = codec
         self._tasks = tasks
         self._tracing = tracing
@@ -238,11 +239,10 @@ class Groups:
         machine.history.limit = self._history
         for other, incarnation in self._gone.items():
             machine.gone(other, incarnation)
-        place.parts = Parts()
-        place.welcome = None
+        place.parts, place.welcome = Parts(), None
         group = place.group = Group(
             name,
-            self._node,
+            self._claim,
             self._codec,
             machine,
             transfer.snapshot,

@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 from ..core.endpoint import Delivery
 from ..node import (
+    Claim,
     Closed,
     Message,
     Node,
@@ -125,12 +126,22 @@ class Kit:
         spans = self._spans = tracing_of(tracing)
         spans.watch(node)
         self._taken = asyncio.Event()
-        self._requests = Requests(node, self._codec, self._tasks, spans, handlers, waiting)
+        self._claim = Claim(node, self._settle)
+        self._requests = Requests(self._claim, self._codec, self._tasks, spans, handlers, waiting)
         self._groups = Groups(
-            node, self._codec, self._tasks, spans, advertise, self._taken, history, largest_state
+            self._claim,
+            self._codec,
+            self._tasks,
+            spans,
+            advertise,
+            self._taken,
+            history,
+            largest_state,
         )
         self._queue = queue
         self._messages: deque[Message] = deque()
+        self._in_hand: list[Message] = []
+        """Messages that the application has taken, and may not have handled."""
         self._arrived = asyncio.Event()
         self._over: Exception | None = None
 
@@ -147,6 +158,7 @@ class Kit:
             raise KitError(f"{self.node.name} has a kit already, which reads its messages")
         self._nodes.add(self.node)
         self.node.farewell = self._say_farewell
+        self._claim.begin()
         self._tasks.spawn(self._read())
         self._tasks.spawn(self._watch())
         if self._read_within is not None:
@@ -174,6 +186,7 @@ class Kit:
         await self._tasks.cancel()
         if self.node.farewell == self._say_farewell:
             self.node.farewell = None
+            self._claim.end()
             self._nodes.discard(self.node)
 
     async def _say_farewell(self, drain: float | None) -> None:
@@ -351,14 +364,24 @@ class Kit:
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Yield what was sent with `Node.send`, until the kit or the node is closed."""
         while True:
-            while self._messages:
+            self._settle()  # who asks for the next has handled those before
+            if self._messages:
                 message = self._messages.popleft()
+                if type(message) is Message:  # not one of which the application says so itself
+                    self._in_hand.append(message)
                 self._taken.set()
                 yield message
-            if self._over is not None:
+            elif self._over is not None:
                 return
-            self._arrived.clear()
-            await self._arrived.wait()
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    def _settle(self) -> None:
+        """Note that the messages that the application has taken are handled."""
+        taken, self._in_hand = self._in_hand, []
+        for message in taken:
+            self._claim.finish(message)
 
     # -- reading --------------------------------------------------------------
 
@@ -370,7 +393,9 @@ class Kit:
             async for item in self.node:
                 if isinstance(item, Delivery):
                     receive(item)
-                elif isinstance(item, PeerForgotten | PeerLeft | PeerRestarted):
+                else:
+                    self._claim.finish(item)
+                if isinstance(item, PeerForgotten | PeerLeft | PeerRestarted):
                     name = item.name
                     born = name.incarnation if isinstance(name, PeerName) else 0
                     self._requests.lost(str(name), born)
@@ -429,14 +454,18 @@ class Kit:
             return
         try:
             kind, reader = Kind(payload[_AT]), Reader(payload, _AT + 1)
-            if kind is Kind.GROUP:
+            if kind not in (Kind.GROUP, Kind.PART):
+                if self._requests.received(message, kind, reader):
+                    return  # it is handled when it was answered
+            elif self._claim.is_left_over(message):
+                pass  # memberships end with the process, and this was meant for a former one
+            elif kind is Kind.GROUP:
                 self._groups.received(message.source, reader)
-            elif kind is Kind.PART:
-                self._groups.received_part(message.source, reader)
             else:
-                self._requests.received(message.source, kind, reader)
+                self._groups.received_part(message.source, reader)
         except (MalformedError, ValueError, IndexError):
-            return
+            pass
+        self._claim.finish(message)
 
     async def _watch(self) -> None:
         """Notice when this process was given up, and when it goes on as a new incarnation."""

@@ -13,6 +13,9 @@ that asked. A request ends in one of these ways, and always in one:
 A process runs a limited number of handlers at a time. Further requests wait, and start in the
 order in which they were delivered, which is causal; when too many wait, they are answered by
 the error `Busy`. Reading never stops on their account, so handlers may make requests themselves.
+
+On a node with a store, a request is handled when its answer was sent, or when nobody waits for
+one; the answer and that note are stored together. What is not handled comes again after a crash.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from ..node import Node, NodeError, PeerGone, Receipt, Superseded
+from ..node import Claim, Message, Node, NodeError, PeerGone, Receipt, Superseded, UnknownPeer
+from ..store import StoreFailed
 from ..transport import PeerName
 from .codecs import Codec
 from .errors import KitError, PeerLost, RequestFailed
@@ -80,19 +84,28 @@ class Requests:
     """The requests that a process makes, and those that it serves."""
 
     def __init__(
-        self, node: Node, codec: Codec, tasks: Tasks, tracing: Tracing, handlers: int, waiting: int
+        self,
+        claim: Claim,
+        codec: Codec,
+        tasks: Tasks,
+        tracing: Tracing,
+        handlers: int,
+        waiting: int,
     ) -> None:
-        self._node = node
+        self._claim = claim
+        self._node = claim.node
         self._codec = codec
         self._tasks = tasks
         self._tracing = tracing
         self._handlers = handlers
         self._most_waiting = waiting
-        self._numbers = count(1)
+        self._numbers = count(1 + (claim.runs << 32))  # an earlier run has used lower ones
         self._pending: dict[int, _Pending] = {}
         self._services: dict[str, Handler] = {}
         self._waiting: deque[tuple[_Key, Request]] = deque()
         self._running: dict[_Key, asyncio.Task[None]] = {}
+        self._open: dict[_Key, Message] = {}
+        """Requests that are not handled."""
 
     @property
     def outstanding(self) -> int:
@@ -157,13 +170,8 @@ class Requests:
         for pending in self._pending.values():
             if pending.receipt is not None and pending.receipt.gone:
                 self._fail(pending, PeerLost(pending.peer, "PeerLost", GONE))
-        for key in [k for k in self._running if k[0] == name and k[1] <= incarnation]:
-            self._running[key].cancel()
-        self._waiting = deque(
-            (key, request)
-            for key, request in self._waiting
-            if key[0] != name or key[1] > incarnation
-        )
+        for key in [k for k in self._open if k[0] == name and k[1] <= incarnation]:
+            self._cancelled(key)
 
     def end(self, error: Exception) -> None:
         """Fail all requests made here, and cancel all handlers."""
@@ -190,20 +198,22 @@ class Requests:
             raise KitError(f"another handler serves {service!r}")
         self._services[service] = handler
 
-    def received(self, source: str, kind: Kind, reader: Reader) -> None:
-        """Process a message of another process.
+    def received(self, message: Message, kind: Kind, reader: Reader) -> bool:
+        """Process a message of another process; return whether it is handled later.
 
         Raises:
             MalformedError: It is malformed.
         """
+        source = message.source
         born = source.incarnation if isinstance(source, PeerName) else 0
         number = reader.number()
         if kind is Kind.REQUEST:
-            self._requested((str(source), born, number), source, reader)
-        elif kind is Kind.CANCEL:
+            return self._requested((str(source), born, number), message, reader)
+        if kind is Kind.CANCEL:
             self._cancelled((str(source), born, number))
         else:
             self._answered(source, number, kind, reader)
+        return False
 
     def _answered(self, source: str, number: int, kind: Kind, reader: Reader) -> None:
         asked_by = reader.number()
@@ -222,14 +232,24 @@ class Requests:
         else:
             pending.future.set_result(answer)
 
-    def _requested(self, key: _Key, source: str, reader: Reader) -> None:
+    def _requested(self, key: _Key, message: Message, reader: Reader) -> bool:
         service, headers = reader.text(), reader.headers()
+        if key in self._open:
+            return False  # it came again, as this process has rejoined
+        self._open[key] = message
+        self._admit(key, message.source, service, headers, reader.rest())
+        return True
+
+    def _admit(
+        self, key: _Key, source: str, service: str, headers: dict[str, HeaderValue], data: bytes
+    ) -> None:
+        """Start to handle a request, have it wait, or refuse it."""
         if service not in self._services:
             message = f"{self._node.name} does not serve {service!r}"
             self._send_error(key, "NoSuchService", message)
             return
         try:
-            payload = self._codec.decode(reader.rest())
+            payload = self._codec.decode(data)
         except Exception as error:
             self._send_error(key, type(error).__name__, str(error))
             return
@@ -242,6 +262,8 @@ class Requests:
             self._send_error(key, "Busy", f"{len(self._waiting)} requests wait already")
 
     def _cancelled(self, key: _Key) -> None:
+        """Stop handling a request, as nobody waits for the answer."""
+        self._finish(key)
         task = self._running.get(key)
         if task is not None:
             task.cancel()
@@ -261,7 +283,7 @@ class Requests:
         try:
             with self._tracing.server(request.service, request.headers):
                 answer = self._codec.encode(await self._services[request.service](request))
-            await self._deliver(key[0], Kind.ANSWER, self._to(key) + answer)
+            await self._answer(key, Kind.ANSWER, self._to(key) + answer)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -280,7 +302,23 @@ class Requests:
         if len(message) > LONGEST_ERROR:
             message = message[:LONGEST_ERROR] + "..."
         body = self._to(key) + put_text(kind[:LONGEST_ERROR]) + put_text(message)
-        self._send(key[0], Kind.ERROR, body)
+        self._tasks.spawn(self._answer(key, Kind.ERROR, body))
+
+    async def _answer(self, key: _Key, kind: Kind, body: bytes) -> None:
+        """Send what a request has come to, after which it is handled."""
+        try:
+            # Not `node.send`, which waits for the store: that gets both in one step.
+            await Node.send(self._node, key[0], MARK + bytes((kind,)) + body)
+        except (NodeError, StoreFailed):
+            return  # this process ends; with a store, the request comes again
+        except (PeerGone, Superseded, UnknownPeer):
+            pass  # nobody waits
+        self._finish(key)
+
+    def _finish(self, key: _Key) -> None:
+        message = self._open.pop(key, None)
+        if message is not None:
+            self._claim.finish(message)
 
     def _send(self, peer: str, kind: Kind, body: bytes) -> None:
         self._tasks.spawn(self._deliver(peer, kind, body))

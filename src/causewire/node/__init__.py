@@ -34,6 +34,7 @@ from ..transport import (
     message_id,
 )
 from .base import Message
+from .claim import Claim
 from .held import Held
 from .node import Node, Receipt
 from .receipt import (
@@ -50,6 +51,7 @@ Config = TransportConfig
 Event = PeerEvent
 
 __all__ = [
+    "Claim",
     "Closed",
     "Config",
     "DeliveryFailed",

@@ -28,6 +28,8 @@ class Storing(BaseNode[Receipt]):
     _readers: list[asyncio.Future[None]]
     _senders: list[asyncio.Future[None]]
     _try_send: Callable[[str | Collection[str], bytes], Receipt | None]
+    _settle: Callable[[], object] | None = None
+    """Has the reader that has claimed the messages (`Claim`) finish those that are handled."""
 
     @abstractmethod
     async def send(
@@ -98,6 +100,8 @@ class Storing(BaseNode[Receipt]):
         bridge = self._running()
         if self._gate is None or not isinstance(bridge, StoreBridge):
             raise NodeError(f"{self.name} has no store")
+        if self._settle is not None:
+            self._settle()
         self._gate.inbox.done()
         await bridge.up_to_date()
 

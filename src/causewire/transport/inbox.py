@@ -2,11 +2,13 @@
 
     transport -> Inbox -> (stored) -> ready -> application -> (handled) -> gone
 
-There are two ways to find out what is handled:
+There are three ways to find out what is handled:
 
     by asking       who asks for the next message has handled those before it
     by saying       the application says it of each message (`Delivery.done`), in any order;
                     what it has not said it of is delivered again after a crash
+    by a reader     something between the node and the application, such as the kit, has
+                    claimed the inbox: it takes everything, and says the same (`finish`)
 """
 
 from __future__ import annotations
@@ -50,6 +52,11 @@ class Inbox(deque[Any]):
         application does not say what it has handled, `handled` brings it up to date."""
         self._handled = handled
         self.explicit = explicit
+        self._says = explicit
+        """Whether the application says so if no reader has claimed the inbox."""
+        self._claimed = self._released = False
+        self._earlier = handled + len(self.unhandled)
+        """What comes before this place was delivered to an earlier run of the process."""
         self.guard: AbstractContextManager[Any] = nullcontext()
         """Protects what follows; a driver puts a lock here if threads take messages."""
         self.ready: deque[Any] = _Ready(self) if explicit else deque()
@@ -84,6 +91,8 @@ class Inbox(deque[Any]):
         return self._handled
 
     def __len__(self) -> int:
+        if self._claimed:
+            return len(self.ready) + super().__len__()
         with self.guard:
             self._sweep(1)
         return len(self.unhandled)
@@ -124,7 +133,46 @@ class Inbox(deque[Any]):
     def done(self) -> None:
         """Note that all that was taken is handled, unless the application says so itself."""
         with self.guard:
+            if self._released:
+                self._unclaim()
             self._sweep(0)
+
+    # -- a reader that has claimed it ---------------------------------------------
+
+    def claim(self) -> None:
+        """Have a reader take everything, and say of each item when it is handled (`finish`).
+
+        Only what it has not taken counts against the room that the transport has.
+        """
+        with self.guard:
+            self._sweep(0)
+            if not self.explicit:
+                self.explicit = True
+                self._count(self._handled, self.unhandled)
+            self._claimed, self._released = True, False
+
+    def release(self) -> None:
+        """Have the claim end when somebody else asks for the next message.
+
+        Until then, what the reader has not finished stays in the store.
+        """
+        self._released = self._claimed
+
+    def _unclaim(self) -> None:
+        self._claimed = self._released = False
+        self.explicit = self._says
+        if not self.explicit:
+            self._positions.clear()
+            self._offered = sum([item is not None for item in self.unhandled]) - self.unstored
+
+    def finish(self, item: Any) -> None:
+        """Note that the reader has handled an item."""
+        with self.guard:
+            self._done_at(self._positions.pop(_key(item), -1))
+
+    def is_left_over(self, item: Any) -> bool:
+        """Return whether an item that is not handled was delivered to an earlier run."""
+        return self._positions.get(_key(item), self._earlier) < self._earlier
 
     def _sweep(self, in_hand: int) -> None:
         """Drop what was taken but for the last ones, which the application may have in hand."""
@@ -151,8 +199,10 @@ class Inbox(deque[Any]):
 
     def taken(self, item: Any) -> None:
         """Note that the application has taken one, if it is one that it does not report on."""
-        if not isinstance(item, ReportedDelivery):  # an event, or a message to itself
-            self._done_at(self._positions.pop(_key(item), -1))
+        if self._claimed or isinstance(item, ReportedDelivery):
+            return
+        # It is an event, or a message to itself.
+        self._done_at(self._positions.pop(_key(item), -1))
 
     def _done_at(self, position: int) -> None:
         if position > self._handled:
