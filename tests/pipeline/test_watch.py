@@ -373,8 +373,11 @@ def test_once_looks_at_every_row(
     assert told["events"] == len(events)
     assert told["violations"] == len(wanted.examples)
     assert waiting(spark, traces / "_watch") == {}
-    assert main(["watch", str(traces), "--once", "--json"]) == 0  # nothing is new
-    assert json.loads(capsys.readouterr().out)["events"] == 0
+    assert main(["watch", str(traces), "--once", "--json"]) == 1  # nothing is new
+    assert json.loads(capsys.readouterr().out) == told
+    assert main(["watch", str(traces), "--once"]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"found before: {told['violations']} violations, in ")
 
 
 def test_rows_that_wait_are_known(spark: SparkSession, tmp_path: Path) -> None:

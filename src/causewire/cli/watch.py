@@ -46,6 +46,8 @@ _SETTINGS = {
 }
 """Settings of Spark that keep a watch small for as long as it runs."""
 
+_COUNTS = ("events", "violations", "windows", "late", "quarantine", "unread")
+
 _ATTEMPTS = 5
 _NOT_IN_TIME = "Python worker failed to connect back"
 
@@ -63,7 +65,8 @@ and tables also lines of .json files). The spans of a trace are checked when non
 each row once, also if the command is stopped, or killed, and started again. docs/pipeline.md tells
 what is in them.
 
-exit status (with --once, or when interrupted): 0 in causal order so far, 1 violated, 2 bad input.
+exit status (with --once, or when interrupted): 0 no violation was found since the first start, and
+what is there was read; 1 violated, or a file could not be read; 2 bad input.
 """
 
 
@@ -104,6 +107,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from ..pipeline import PipelineError
     from ..pipeline.watch import WatchSettings
+    from ..pipeline.watch_tables import totals
 
     if os.path.isfile(args.directory):
         raise CommandError(
@@ -132,8 +136,6 @@ def run(args: argparse.Namespace) -> int:
 
     def tell(table: str, row: dict[str, Any]) -> None:
         seen[table] += 1
-        if table == "windows":
-            seen["events"] += row["events"]
         if not args.json:
             progress.clear()
             say(_said(table, row))
@@ -147,10 +149,13 @@ def run(args: argparse.Namespace) -> int:
             _follow(args, kind, options, out, settings, every / 1e9, tell, progress)
     except PipelineError as error:
         raise CommandError(str(error)) from None
+    total = totals(out)
+    before = total["violations"] - seen["violations"]
     if args.json:
-        names = ("events", "violations", "windows", "late", "quarantine")
-        print_json({name: seen[name] for name in names})
-    return 1 if seen["violations"] else 0
+        print_json({name: total[name] for name in _COUNTS})
+    elif before > 0:
+        say(f"found before: {count(before, 'violation')}, in {out / 'violations'}")
+    return 1 if total["violations"] or total["unread"] else 0
 
 
 def _input(args: argparse.Namespace) -> tuple[str, dict[str, str]]:

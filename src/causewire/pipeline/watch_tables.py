@@ -10,12 +10,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["MANY", "write_batch"]
+from .sources.follow import NOT_A_TRACE, REPLACED
+
+__all__ = ["MANY", "totals", "write_batch"]
 
 MANY = 32
 """Batches that are put together."""
@@ -42,6 +47,54 @@ def write_batch(table: Path, batch: int, rows: pa.Table, *, many: int = MANY) ->
         _compact(table, batch, many)
 
 
+def totals(out: Path) -> Counter[str]:
+    """Count the rows of each table of a watch, since its first start.
+
+    Also counted are `events`, those of all windows, and `unread`: files of which nothing, or
+    not everything, could be read.
+    """
+    found: Counter[str] = Counter()
+    for table in (path for path in out.iterdir() if path.is_dir() and path.name[0] not in "._"):
+        for place in _places(table)[0]:
+            rows = pq.ParquetFile(place.path / "part.parquet").read()
+            found[table.name] += rows.num_rows
+            if table.name == "windows":
+                found["events"] += pc.sum(rows["events"]).as_py()
+            elif table.name == "quarantine":
+                reasons = rows.filter(pc.is_null(rows["row"]))["reason"].to_pylist()
+                found["unread"] += sum(why not in (NOT_A_TRACE, REPLACED) for why in reasons)
+    return found
+
+
+class _Place(NamedTuple):
+    """Where the rows of some batches are."""
+
+    first: int
+    last: int
+    path: Path
+    together: bool
+    """Whether they were put together."""
+
+
+def _places(table: Path) -> tuple[list[_Place], list[_Place]]:
+    """Return the places of a table, and those whose rows are in one of these as well."""
+    found = [
+        _Place(int(match[1]), int(match[2] or match[1]), path, bool(match[2]))
+        for path in sorted(table.iterdir())
+        if (match := _PLACE.fullmatch(path.name))
+    ]
+    covered = [
+        place
+        for place in found
+        if any(
+            other.together and other.first <= place.first and place.last <= other.last
+            for other in found
+            if other is not place
+        )
+    ]
+    return [place for place in found if place not in covered], covered
+
+
 def _write(place: Path, rows: pa.Table) -> None:
     place.mkdir(parents=True, exist_ok=True)
     partial = place / ".part.parquet.partial"
@@ -51,34 +104,22 @@ def _write(place: Path, rows: pa.Table) -> None:
 
 def _compact(table: Path, batch: int, many: int) -> None:
     """Put the batches before this one together, if they are many."""
-    singles: list[tuple[int, Path]] = []
-    groups: list[tuple[int, int, Path]] = []
-    for place in sorted(table.iterdir()):
-        match = _PLACE.fullmatch(place.name)
-        if match and match[2] is not None:
-            groups.append((int(match[1]), int(match[2]), place))
-        elif match and int(match[1]) < batch:
-            singles.append((int(match[1]), place))
-    # What is in a group already: its own place, and groups that were put together.
-    covered = [place for n, place in singles if any(lo <= n <= hi for lo, hi, _ in groups)]
-    covered += [
-        p for lo, hi, p in groups if any(a <= lo and hi <= b and p != q for a, b, q in groups)
-    ]
+    places, covered = _places(table)
     for place in covered:
-        shutil.rmtree(place, ignore_errors=True)
-    singles = [(n, place) for n, place in singles if place not in covered]
-    groups = [group for group in groups if group[2] not in covered]
+        shutil.rmtree(place.path, ignore_errors=True)
+    singles = [place for place in places if not place.together and place.first < batch]
+    groups = [place for place in places if place.together]
     if len(singles) < many:
         return
-    first, last = singles[0][0], singles[-1][0]
-    parts = [place for _, place in singles]
-    if groups and (groups[-1][2] / "part.parquet").stat().st_size < _LARGE:
-        first = groups[-1][0]
-        parts.insert(0, groups[-1][2])
+    first, last = singles[0].first, singles[-1].last
+    parts = [place.path for place in singles]
+    if groups and (groups[-1].path / "part.parquet").stat().st_size < _LARGE:
+        first = groups[-1].first
+        parts.insert(0, groups[-1].path)
     whole = pa.concat_tables(pq.ParquetFile(place / "part.parquet").read() for place in parts)
     hidden = table / f".batch={first:08}-{last:08}"
     shutil.rmtree(hidden, ignore_errors=True)
     _write(hidden, whole)
     os.replace(hidden, table / f"batch={first:08}-{last:08}")
-    for place in parts:
-        shutil.rmtree(place, ignore_errors=True)
+    for part in parts:
+        shutil.rmtree(part, ignore_errors=True)

@@ -25,22 +25,26 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from ...trace import NAMES, TraceError
 from ...trace.formats import jaeger, otlp, zipkin
 from ...trace.formats.documents import documents
+from ...trace.formats.foreign import spans_of_file
 from ...trace.formats.names import SPAN_FORMATS
 from ...trace.formats.rows import Refused, Row, batches_of_rows
 from ...trace.formats.spans import Span, SpanOptions, runs_of
 from ...trace.formats.tables import mapped, mapper, read_table
-from ...trace.formats.traces import fields_of, lines_between, read_parquet_file
+from ...trace.formats.traces import fields_of, lines_between, read_parquet_file, read_trace_file
+from ...trace.reader import LINES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
-__all__ = ["Follower", "selected"]
+__all__ = ["NOT_A_TRACE", "REPLACED", "Follower", "selected"]
 
 _BLOCK = 64 << 20
 """Bytes of lines that one task of a stream reads."""
 _END = 256
 """Bytes at each end of what is done of a file, by which it is known again."""
-_REPLACED = "the file was truncated or replaced; it is read from its start"
+_REFUSED, _READ = [1, 0, 0], [2, 0, 0]
+NOT_A_TRACE = "not followed: only .parquet and .jsonl files are"
+REPLACED = "the file was truncated or replaced; it is read from its start"
 _GONE = "the file is gone, or another one, since it was found"
 _ROWS = 4096
 _READERS: dict[str, Callable[[str, Iterable[Any]], Iterator[Span | Refused]]] = {
@@ -82,7 +86,8 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     one that is made after another was deleted.
 
     Parquet files appear whole: they are done, or not. So are files in directories that cannot
-    be followed, which are in the quarantine once.
+    be followed, which are in the quarantine once, or are read as `check` does if what is there
+    is all (`_REFUSED`, `_READ`).
 
     Args:
         show: The rows and columns that are wanted; of spans there is no choice.
@@ -130,6 +135,12 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         return file.endswith(self._followed) or file in self._paths
 
+    def _done(self, file: str) -> list[int]:
+        """Return the offset of a file without lines that are followed, when it is done."""
+        if self._kind == "trace":
+            return _READ if self._whole and file.endswith(LINES) else _REFUSED
+        return _READ if self._whole and not file.endswith(self._followed) else _REFUSED
+
     def initialOffset(self) -> dict[str, list[int]]:  # noqa: N802 - Spark's
         """Nothing is done."""
         return {}
@@ -142,7 +153,7 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files = _files(self._paths, start) if self._until is None else self._until
         for file in files:
             if not self._has_lines(file):
-                end[file] = [1, 0, 0]
+                end[file] = max(start.get(file, []), self._done(file))
                 continue
             with suppress(FileNotFoundError):  # it is gone since it was listed
                 end[file] = self._offset_in(file, start)
@@ -174,7 +185,7 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last = data.rfind(b"\n")
         upto, lines = start + last + 1, data.count(b"\n", 0, last + 1)
         rest = data[last + 1 :]
-        if self._whole and self._kind != "trace" and rest.strip() and _is_json(rest):
+        if self._whole and rest.strip() and _is_json(rest):
             return upto + len(rest), lines + 1
         return upto, lines
 
@@ -193,13 +204,25 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
         file, start, end = partition.value
         if self._has_lines(file):
             yield from self._new_lines(file, start, _offset({file: end}, file))
+        elif end == _READ:
+            yield from self._all_of(file)
         elif file.endswith(".parquet") and self._kind == "trace":
             yield from selected(read_parquet_file(file), self._show)
         elif file.endswith(".parquet") and self._kind == "table":
             yield from selected(read_table(file, mapper(self._columns)), self._show)
+        elif file.endswith(LINES):
+            yield from self._refuse(file, "not followed: compressed; `check` reads it, and --once")
         else:
             known = " and ".join(self._followed)
             yield from self._refuse(file, f"not followed: only {known} files are")
+
+    def _all_of(self, file: str) -> Iterator[pa.RecordBatch]:
+        """Yield what `check` reads in a file."""
+        if self._kind == "trace":
+            return selected(read_trace_file(file), self._show)
+        if self._kind == "table":
+            return selected(read_table(file, mapper(self._columns)), self._show)
+        return _batches_of_spans(spans_of_file(file, self._kind), self._options)
 
     def _new_lines(
         self, file: str, start: Sequence[int], upto: Sequence[int]
@@ -209,7 +232,7 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end, last, new_life, _ = upto
         if new_life != life:
             begin, lines = 0, 0
-            yield from self._refuse(file, _REPLACED)
+            yield from self._refuse(file, REPLACED)
         try:
             with Path(file).open("rb") as stream:
                 if _is_same(stream, upto):
@@ -231,13 +254,16 @@ class Follower(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Iterator[pa.RecordBatch]:
         """Yield what is in the lines from one byte of a file to another."""
         if self._kind == "trace":
-            batches = lines_between(file, stream, begin, end, number, to_the_end=False)
+            stream.seek(begin)
+            batches = lines_between(file, stream, begin, end, number, to_the_end=self._whole)
             yield from selected(batches, self._show)
             return
         stream.seek(0)
         first = stream.readline()
         if first.lstrip()[:1] in (b"{", b"[") and not _is_json(first):
-            if begin == 0:
+            if self._whole and begin == 0:
+                yield from self._all_of(file)
+            elif begin == 0:
                 reason = "a JSON document of several lines cannot be followed; `check` reads it"
                 yield from self._refuse(file, reason)
             return
@@ -355,6 +381,6 @@ def _mark(stream: IO[bytes], upto: int) -> int:
 
 
 def _is_same(stream: IO[bytes], offset: Sequence[int]) -> bool:
-    """Return whether a file has the mark of an offset, or the offset has none."""
+    """Return whether a file has the mark of an offset, if there is one."""
     upto, _, _, mark = offset
     return not mark or _mark(stream, upto) == mark
