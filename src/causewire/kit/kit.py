@@ -31,7 +31,7 @@ from ..node import (
 )
 from ..node import Superseded as NodeGivenUp
 from ..store import StoreFailed
-from ..transport import PeerName
+from ..transport import PeerName, message_id
 from .codecs import CodecSpec, codec_of
 from .errors import KitError
 from .frames import MARK, Headers, Kind, MalformedError, Reader
@@ -140,6 +140,8 @@ class Kit:
         )
         self._queue = queue
         self._messages: deque[Message] = deque()
+        self._reported: set[tuple[str, int, int]] = set()
+        """Those of them of which the application says when they are handled, with a store."""
         self._in_hand: list[Message] = []
         """Messages that the application has taken, and may not have handled."""
         self._arrived = asyncio.Event()
@@ -369,6 +371,8 @@ class Kit:
                 message = self._messages.popleft()
                 if type(message) is Message:  # not one of which the application says so itself
                     self._in_hand.append(message)
+                elif self._reported:
+                    self._reported.discard(message_id(message))
                 self._taken.set()
                 yield message
             elif self._over is not None:
@@ -449,6 +453,10 @@ class Kit:
     def _received(self, message: Message) -> None:
         payload = message.payload
         if not payload.startswith(MARK):
+            if type(message) is not Message and self._claim.durable:
+                if (known := message_id(message)) in self._reported:
+                    return  # it came again, as this process has rejoined
+                self._reported.add(known)
             self._messages.append(message)
             self._arrived.set()
             return

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from ..node import Claim, Message, Node, NodeError, PeerGone, Receipt, Superseded, UnknownPeer
 from ..store import StoreFailed
-from ..transport import PeerName
+from ..transport import PeerName, message_id
 from .codecs import Codec
 from .errors import KitError, PeerLost, RequestFailed
 from .frames import MARK, Headers, HeaderValue, Kind, Reader, put_headers, put_number, put_text
@@ -150,7 +150,8 @@ class Requests:
         try:
             async with asyncio.timeout(timeout) as limit:
                 try:
-                    receipt = await self._node.send(peer, frame)
+                    # Not `node.send`, which waits for the store without saying what it sends.
+                    receipt = await Node.send(self._node, peer, frame)
                 except PeerGone:
                     raise PeerLost(peer, "PeerLost", "it has left, or was given up") from None
                 pending.receipt = receipt
@@ -234,8 +235,8 @@ class Requests:
 
     def _requested(self, key: _Key, message: Message, reader: Reader) -> bool:
         service, headers = reader.text(), reader.headers()
-        if key in self._open:
-            return False  # it came again, as this process has rejoined
+        if key in self._open:  # it came again, as this process has rejoined
+            return message_id(message) == message_id(self._open[key])
         self._open[key] = message
         self._admit(key, message.source, service, headers, reader.rest())
         return True
@@ -325,5 +326,5 @@ class Requests:
 
     async def _deliver(self, peer: str, kind: Kind, body: bytes) -> None:
         """Send something that nobody waits for; a process that is gone does not need it."""
-        with suppress(NodeError, PeerGone, Superseded):
+        with suppress(NodeError, PeerGone, StoreFailed, Superseded):
             await self._node.send(peer, MARK + bytes((kind,)) + body)
