@@ -15,7 +15,7 @@ from causewire.trace.formats.rows import Refused
 from causewire.trace.formats.tables import mapper, table_rows
 
 from ..trace.shop import in_order, otlp
-from .command_line import ORDERED, CommandLine, written
+from .command_line import ORDERED, VIOLATING, CommandLine, written
 from .test_foreign_input import COLUMNS
 
 ROWS = [
@@ -77,6 +77,37 @@ def test_files_that_are_not_traces(here: Path, causewire: CommandLine) -> None:
     assert "; JSON, but no spans in a format that is known" in causewire("check other.json").err
     Path("app.log.gz").write_bytes(gzip.compress(b'a {"a":1}\nhello\nb {"a":1,"b":1}\nwell\n'))
     assert causewire("check app.log.gz").out.startswith("2 events, 1 message, ")
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_the_hint_does_not_depend_on_the_engine(
+    engine: str, here: Path, causewire: CommandLine
+) -> None:
+    Path("logs").mkdir()
+    Path("logs/app.log").write_text('a {"a":1}\nhello\n')
+    done = causewire(f"check logs --engine {engine}")
+    assert done.err.endswith("; logs need --format shiviz, tables --columns FILE\n")
+    done = causewire(f"check tab.csv --engine {engine}")
+    assert done.err.endswith("; a table needs --columns FILE\n")
+    written(Path("run.parquet"), ORDERED)
+    Path("run.parquet").rename("run.pq")
+    done = causewire(f"check run.pq --engine {engine}")
+    assert "; Parquet by its content: name it .parquet" in done.err
+
+
+def test_traces_with_names_of_old_logs(here: Path, causewire: CommandLine) -> None:
+    """JSON lines are known by their content: a log that was rotated is part of the trace."""
+    lines = written(Path("all.jsonl"), VIOLATING).read_bytes().splitlines(keepends=True)
+    Path("all.jsonl").unlink()
+    Path("nodes").mkdir()
+    Path("nodes/n.jsonl").write_bytes(b"".join(lines[3:]))
+    Path("nodes/n.jsonl.1").write_bytes(b"".join(lines[1:3]))
+    Path("nodes/old.gz").write_bytes(gzip.compress(lines[0]))
+    Path("nodes/notes.json").write_text('{"process": "of making tea"}')
+    for names in ("nodes", "nodes/n.jsonl nodes/n.jsonl.1 nodes/old.gz"):
+        found = causewire(f"check {names} --json").json
+        assert (found["events"], found["violations"], found["bad"]) == (5, 1, 0)
+    assert causewire("check nodes --json").json["quarantined"] == 1  # the notes
 
 
 def test_a_directory_with_something_else_in_it(here: Path, causewire: CommandLine) -> None:

@@ -131,3 +131,54 @@ def test_spans_as_a_shiviz_log(here: Path, causewire: CommandLine) -> None:
 def test_a_pattern_without_files(here: Path, causewire: CommandLine) -> None:
     done = causewire("check 'none/*.json'")
     assert (done.status, done.err) == (2, "causewire check: none/*.json: no file matches\n")
+
+
+LOG = """\
+a {"a":1} sends m1 to c
+a {"a":2} sends m2 to b
+b {"b":1, "a":2} got m2
+b {"b":2, "a":2} sends m3 to c
+c {"c":1, "b":2, "a":2} got m3
+c {"c":2, "b":2, "a":2} got m1
+"""
+NAMED = (
+    r"(?<host>\w+) (?<clock>{.*}) (?<event>sends (?<send>\w+) to (?<to>\w+)|got (?<deliver>\w+))"
+)
+
+
+@pytest.fixture
+def logs(here: Path) -> Path:
+    for name, text in (("a.log", LOG), ("b.log", "a remark\n" + LOG)):
+        Path("logs", name).parent.mkdir(exist_ok=True)
+        Path("logs", name).write_text(text)
+    return here
+
+
+@pytest.mark.parametrize("place", ["logs", "'logs/*.log'", "{}/logs", "logs/a.log logs/b.log"])
+def test_logs_wherever_they_are(place: str, logs: Path, causewire: CommandLine) -> None:
+    read = f"{place.format(logs.as_uri())} --regex '{NAMED}'"
+    done = causewire(f"check {read} --json")
+    found = done.json
+    assert (done.status, found["runs"], found["violations"], found["inferred"]) == (1, 2, 2, False)
+    assert found["refused"] == {"the expression does not match": 1}
+    assert causewire(f"draw {read} --run b -o b.svg").status == 0
+
+
+def test_a_log_that_contradicts_itself_is_refused(logs: Path, causewire: CommandLine) -> None:
+    Path("logs/b.log").write_text(LOG.replace('a {"a":1}', 'a {"a":one}'))
+    done = causewire(f"check logs --regex '{NAMED}'")
+    said = "logs/b.log: row 1: the clock is not JSON"
+    assert (done.status, done.err) == (2, f"causewire check: {said}\n")
+
+
+def test_a_log_that_is_none_is_not_passed_over(logs: Path, causewire: CommandLine) -> None:
+    Path("logs/b.log").write_text("no such thing\n")
+    Path("logs/a.log").write_text(LOG[: LOG.index("c {")])
+    Path("logs/c.log").write_bytes(gzip.compress(LOG.encode())[:-20])
+    done = causewire(f"check logs --regex '{NAMED}' --json")
+    unread = ["b.log: the expression matches no events", "c.log: cannot be read: Compressed file"]
+    assert done.status == 1
+    assert [a[: len(b) + 5] for a, b in zip(done.json["unread"], unread, strict=True)] == [
+        f"logs/{b}" for b in unread
+    ]
+    assert done.json["verdict"].startswith("cannot tell: 2 files could not be read")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,34 @@ def test_the_engine_makes_no_difference(
     for engine in ("local", "spark"):
         assert main(["check", str(tmp_path), "--engine", engine, "--json"]) == 1
         told[engine] = capfd.readouterr().out
+    assert told["local"] == told["spark"]
+
+
+LOG = 'a {"a":1}\nsend m1\na {"a":2}\nsend m2\nb {"b":1,"a":2}\ngot m2\nb {"b":2,"a":2}\ngot m1\n'
+NAMED = r"(?<host>\S*) (?<clock>{.*})\n(?<event>send (?<send>\S+)|got (?<deliver>\S+))"
+
+
+def test_the_engine_makes_no_difference_to_logs(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What was inferred is said to be so, lines between events are counted, and the rest fits."""
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    for name, text in {"a": LOG, "b": "a remark\n" + LOG, "c": "nothing else\n"}.items():
+        good.mkdir(exist_ok=True)
+        (good / f"{name}.log").write_text(text)
+    bad.mkdir()
+    (bad / "b.log").write_text(LOG.replace('{"a":1}', '{"a":7}'))
+    told: dict[str, list[Any]] = {"local": [], "spark": []}
+    for engine, said in told.items():
+        for more in (["--format", "shiviz"], ["--regex", NAMED]):
+            assert main(["check", str(good), "--engine", engine, "--json", *more]) == 1
+            found = json.loads(capfd.readouterr().out)
+            said.append(found)
+            assert found["inferred"] == (more[0] == "--format")
+            assert found["violations"] == (0 if found["inferred"] else 2)
+            assert found["quarantined"] == 3
+        assert main(["check", str(bad), "--engine", engine, "--regex", NAMED]) == 2
+        said.append(capfd.readouterr().err)
     assert told["local"] == told["spark"]
 
 

@@ -195,6 +195,16 @@ def test_other_files_between_spans_are_told_by_what_they_are(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.parametrize("first", ["starting up ...", '"text"', "17"])
+def test_a_line_before_the_spans_is_refused_alone(first: str, tmp_path: Path) -> None:
+    """Whoever says what the file is gets the rest of it."""
+    file = tmp_path / "spans.log"
+    file.write_bytes(first.encode() + b"\n" + otlp(overtaken(), lines=True))
+    found = read_foreign([str(file)], "otlp")
+    assert [refused.row for refused in found.quarantine] == [1]
+    assert check(found.trace).violations == 1
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_what_programs_of_windows_write(
     encoding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

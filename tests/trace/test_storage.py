@@ -42,6 +42,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
         store.write("nodes/b.jsonl", (tmp_path / "b.jsonl").read_bytes())
         store.write("nodes/_hidden.jsonl", b"no")
         store.write("spans/x.json", otlp(overtaken()))
+        store.write("logs/app.log", b'a {"a":1}\nhello\nb {"a":1,"b":1}\nwell\n')
         yield "s3://runs"
 
 
@@ -57,6 +58,7 @@ def test_a_store_is_like_a_disk(bucket: str) -> None:
     assert [event.process for event in lines.events()] == ["b", "b"]
     assert check(read_foreign([f"{bucket}/spans"]).trace).violations == 1
     assert main(["check", f"{bucket}/spans", "--json"]) == 1
+    assert main(["check", f"{bucket}/logs", "--format", "shiviz", "--json"]) == 0
     names = [str(file) for file in expand(f"{bucket}/nodes")]
     assert names == [f"{bucket}/nodes/a.jsonl.gz", f"{bucket}/nodes/b.jsonl"]
     with pytest.raises(TraceError, match="no such file or directory"):

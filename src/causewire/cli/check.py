@@ -27,11 +27,13 @@ from .traces import (
     refusals,
     span_options,
     unreadable,
+    with_remedy,
 )
 
 if TYPE_CHECKING:
     from ..check import Report
     from ..trace.formats.rows import Refused
+    from ..trace.storage import Location
 
 __all__ = ["configure", "run"]
 
@@ -142,8 +144,15 @@ def _engine(args: argparse.Namespace, kind: str) -> str:
     folders = [name for name in args.traces if Path(name).is_dir()]
     if not folders or find_spec("pyspark") is None:
         return "local"
-    size = sum(file.stat().st_size for file in trace_files(*folders))
+    size = sum(file.stat().st_size for file in _files(folders))
     return "spark" if size >= SPARK_FROM else "local"
+
+
+def _files(names: Sequence[str]) -> list[Location]:
+    try:
+        return trace_files(*names)
+    except TraceError as error:
+        raise with_remedy(error) from None
 
 
 def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
@@ -155,7 +164,7 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
 
     config = config_of(args)
     if kind == "trace":
-        trace_files(*args.traces)  # before Spark starts, if there is something wrong with them
+        _files(args.traces)  # before Spark starts, if there is something wrong with them
     try:
         with Progress("checking on Spark") as progress:
             shown = SparkProgress(progress)
@@ -182,7 +191,11 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                     **_options(args, kind),
                 )
                 return _Checked(
-                    checked.report, False, checked.refused, checked.notes, checked.quarantine
+                    checked.report,
+                    checked.inferred,
+                    checked.refused,
+                    checked.notes,
+                    checked.quarantine,
                 )
     except PipelineError as error:
         other = " (--engine local needs no Spark)" if args.engine == "auto" else ""

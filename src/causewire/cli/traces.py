@@ -17,14 +17,11 @@ from ..trace import (
     TraceBatch,
     TraceError,
     open_trace,
-    read_shiviz,
-    trace_of,
 )
 from ..trace.formats.documents import documents
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
 from ..trace.marks import marks_of
 from ..trace.reader import other_files
-from ..trace.shiviz import DELIMITER, PATTERN
 from ..trace.storage import locate, read_bytes
 from .errors import CommandError
 from .output import count
@@ -50,6 +47,7 @@ __all__ = [
     "refusals",
     "span_options",
     "unreadable",
+    "with_remedy",
 ]
 
 SHIVIZ = (".shiviz", ".log", ".txt")
@@ -218,13 +216,19 @@ def open_input(args: argparse.Namespace) -> tuple[Foreign, bool]:
             trace = open_trace(*args.traces, tolerate_cut=args.tolerate_cut)
             return marked(Foreign(trace, passed_over(args.traces)), args)
         except TraceError as error:
-            raise TraceError(error.file, error.row, f"{error.reason}{_remedy(error)}") from None
+            raise with_remedy(error) from None
     with Progress("reading") as progress:
         if _bytes_of(args.traces) >= _LONG:
             progress.say("the files")
         if kind == "shiviz":
-            trace, inferred = _open_log(args, progress)
-            return marked(Foreign(trace, inferred=inferred), args)
+            log = read_foreign(
+                args.traces,
+                kind,
+                pattern=args.regex,
+                delimiter=args.delimiter,
+                reading=lambda done, total: progress.share("the log", done, total),
+            )
+            return marked(log, args)
         if kind == "table":
             return read_foreign(
                 args.traces,
@@ -272,8 +276,15 @@ def unreadable(error: Exception) -> CommandError:
     return CommandError(f"{error}{hint if cut else ''}")
 
 
+def with_remedy(error: TraceError) -> TraceError:
+    """Return the error of a trace that cannot be opened, with what would help."""
+    return TraceError(error.file, error.row, f"{error.reason}{_remedy(error)}")
+
+
 def _remedy(error: TraceError) -> str:
     """Return what a file that is not a trace looks like, and how to read it."""
+    if error.reason.startswith("a directory without"):
+        return "; logs need --format shiviz, tables --columns FILE"
     if not error.reason.startswith("neither .parquet"):
         return ""
     try:
@@ -281,6 +292,8 @@ def _remedy(error: TraceError) -> str:
     except (OSError, EOFError, zlib.error):
         return ""
     start = data[:4096].lstrip()
+    if start.startswith(b"PAR1"):
+        return "; Parquet by its content: name it .parquet, or give --columns FILE for a table"
     if start[:1] in (b"{", b"["):
         if any(isinstance(document, bytes) for document in documents(data)):
             return "; JSON, damaged or cut short? (--format otlp, jaeger or zipkin says where)"
@@ -314,19 +327,3 @@ def refusals(refused: Mapping[str, int], quarantine: Sequence[Refused]) -> list[
 def _bytes_of(names: Sequence[str]) -> int:
     """Return the size of those that are files here."""
     return sum(Path(name).stat().st_size for name in names if Path(name).is_file())
-
-
-def _open_log(args: argparse.Namespace, progress: Progress) -> tuple[Trace, bool]:
-    events = []
-    inferred = False
-    for name in args.traces:
-        log = read_shiviz(
-            name,
-            PATTERN if args.regex is None else args.regex,
-            delimiter=DELIMITER if args.delimiter is None else args.delimiter,
-            run=Path(name).stem,
-            progress=lambda done, total: progress.share("the log", done, total),
-        )
-        events += log.events
-        inferred = inferred or log.messages == "clocks"
-    return trace_of(events, args.traces[0]), inferred

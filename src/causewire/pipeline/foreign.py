@@ -9,12 +9,13 @@ from typing import NamedTuple
 from ..check import Report
 from ..trace import TraceError
 from ..trace.formats.rows import Refused, unread_files
+from ..trace.formats.shiviz_log import STRAY
 from .check import check_runs
 from .errors import PipelineError, reason
 from .namesakes import with_namesakes
 from .outcomes import ERROR, OUTCOME, error_of, report_of
 from .session import session
-from .sources import ingest
+from .sources import Ingested, ingest
 
 __all__ = ["ForeignReport", "check_foreign"]
 
@@ -30,6 +31,8 @@ class ForeignReport(NamedTuple):
     notes: Counter[str]
     quarantine: list[Refused]
     """The first of them, by their numbers in their files; whole files come first."""
+    inferred: bool = False
+    """Whether messages were inferred from vector clocks."""
 
 
 def check_foreign(
@@ -68,6 +71,10 @@ def check_foreign(
                 first = found.quarantine.orderBy("row", "file").limit(_QUARANTINE).collect()
                 understood = found.understood({row.file for row in first})
                 notes = found.notes()
+                inferred = False
+                if kind == "shiviz":
+                    _consistent(found)
+                    inferred = not found.rows.where("reason is null and row is null").isEmpty()
             finally:
                 rows.unpersist()
         except (TraceError, PipelineError):
@@ -85,4 +92,11 @@ def check_foreign(
     report = report_of(table, examples)
     report.unread += unread_files(quarantine, understood, paths)
     counts = Counter({r.reason: r["count"] for r in refused})
-    return ForeignReport(report, counts, notes, quarantine)
+    return ForeignReport(report, counts, notes, quarantine, inferred)
+
+
+def _consistent(found: Ingested) -> None:
+    """Raise `TraceError` for the first event of a log that contradicts the others."""
+    wrong = found.quarantine.where("row is not null").where(f"reason <> '{STRAY}'")
+    for row in wrong.orderBy("file", "row").limit(1).collect():
+        raise TraceError(row.file, row.row, row.reason)

@@ -11,7 +11,9 @@ codes. Events are for people, and need pyarrow only for Parquet.
 
 from __future__ import annotations
 
+import json
 import os
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -42,6 +44,9 @@ BATCH_ROWS = 1 << 16
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 """How the names of files with JSON lines end."""
+
+_EVENT = {"process", "seq", "kind"}
+"""What every row of a trace has, and the lines of no other format that is known."""
 
 _JSON_BLOCK = 1 << 23  # bytes that Arrow parses at once
 _SAMPLE = 1 << 16  # bytes from which the number of lines is estimated
@@ -87,19 +92,19 @@ class _Files(Trace):
 
     def events(self) -> Iterator[Event]:
         for path in self.files:
-            if path.name.endswith(LINES):
-                yield from read_jsonl(path, tolerate_cut=self._tolerate_cut)
-            else:
+            if path.name.endswith(".parquet"):
                 for batch in _parquet_batches(path, NAMES):
                     yield from events_of(batch.columns)
+            else:
+                yield from read_jsonl(path, tolerate_cut=self._tolerate_cut)
 
     def batches(self, columns: Sequence[str] = NAMES) -> Iterator[TraceBatch]:
         wanted = _in_order(columns)
         for path in self.files:
-            if path.name.endswith(LINES):
-                yield from _jsonl_batches(path, wanted, self._tolerate_cut)
-            else:
+            if path.name.endswith(".parquet"):
                 yield from _parquet_batches(path, wanted)
+            else:
+                yield from _jsonl_batches(path, wanted, self._tolerate_cut)
 
     def about_rows(self) -> int | None:
         rows = [_about_rows(path) for path in self.files]
@@ -132,7 +137,8 @@ def open_trace(*paths: str | os.PathLike[str], tolerate_cut: bool = False) -> Tr
 
     Rows of one run may be spread over files (one for each live node, say):
     a run is known by its name, not by its file. In a directory, all `.parquet`
-    and `.jsonl` files count, those below it as well, by their names in order;
+    and `.jsonl` files count, and others that begin with a row as a JSON line
+    (`x.jsonl.1`, `x.gz`), those below it as well, by their names in order;
     names that begin with a dot or an underscore do not. `tolerate_cut` accepts
     JSON lines whose last line is incomplete.
     """
@@ -182,16 +188,30 @@ def _files_of(path: str | os.PathLike[str]) -> list[Location]:
 
 
 def _is_trace(file: Location) -> bool:
-    return file.name.endswith((".parquet", *LINES))
+    return file.name.endswith((".parquet", *LINES)) or _has_events(file)
+
+
+def _has_events(file: Location) -> bool:
+    """Whether a file with another name, `run.jsonl.1` say, begins with a row as a JSON line."""
+    try:
+        with open_binary(file) as stream:
+            line = stream.readline(_SAMPLE)
+    except (OSError, EOFError, zlib.error):
+        return False  # it is counted as another file
+    try:
+        row = json.loads(line) if line.lstrip().startswith(b"{") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and row.keys() >= _EVENT
 
 
 def _about_rows(path: Location) -> int | None:
     """Return the rows that the footer of a Parquet file states, or that JSON lines seem to have."""
-    if not path.name.endswith(LINES):
+    if path.name.endswith(".parquet"):
         from .parquet import row_count
 
         return row_count(path)
-    if not plain_file(path) or not path.name.endswith(".jsonl"):
+    if not plain_file(path):
         return None
     size = path.stat().st_size
     with open_binary(path) as file:

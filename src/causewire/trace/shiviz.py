@@ -60,7 +60,7 @@ from .shiviz_messages import (
     events_from_text,
     written_event,
 )
-from .storage import read_bytes
+from .storage import Location, locate, read_bytes
 from .writer import partial_name
 
 __all__ = [
@@ -218,10 +218,9 @@ def read_shiviz(
     Raises:
         TraceError: The file cannot be read, or the expression does not fit it.
     """
-    path = Path(path)
     compile_expression(path, pattern, ("host", "clock", "event"))
     try:
-        text = text_of(path)
+        text = text_of(locate(path))
     except (OSError, EOFError) as error:
         reason = because(error) if isinstance(error, OSError) else str(error)
         raise TraceError(path, None, f"cannot be read: {reason}") from None
@@ -252,7 +251,7 @@ def read_shiviz(
     raise AssertionError
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Location) -> str:
     """Return the text of a log, whose lines end with a line feed: expressions rely on it.
 
     Raises:
@@ -263,7 +262,7 @@ def text_of(path: Path) -> str:
     return read_bytes(path).decode("utf-8").replace("\r\n", "\n")
 
 
-def compile_expression(path: Path, pattern: str, groups: Iterable[str]) -> re.Pattern[str]:
+def compile_expression(path: object, pattern: str, groups: Iterable[str]) -> re.Pattern[str]:
     """Compile an expression in JavaScript or Python syntax.
 
     Raises:
@@ -322,7 +321,7 @@ def clock_of(text: str) -> Any:
 
 
 def split_runs(
-    path: Path, text: str, delimiter: str | None, first: str
+    path: object, text: str, delimiter: str | None, first: str
 ) -> Iterator[tuple[str, int, str]]:
     """Name, place and text of each run."""
     if delimiter is None:
@@ -338,7 +337,7 @@ def split_runs(
 
 
 def _entries(
-    path: Path,
+    path: object,
     text: str,
     start: int,
     part: str,
@@ -367,7 +366,7 @@ def _entries(
     return entries
 
 
-def _verified(path: Path, entries: list[LogEntry]) -> list[LogEntry]:
+def _verified(path: object, entries: list[LogEntry]) -> list[LogEntry]:
     """The entries in an order that fits their clocks, which make sense.
 
     The sum of a clock's entries grows along every chain of events.

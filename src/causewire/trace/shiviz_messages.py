@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from .schema import DELIVER, SEND, Event, TraceError
@@ -112,7 +111,7 @@ def events_from_text(run: str, entries: Iterable[LogEntry]) -> list[Event]:
 # -- messages with names ----------------------------------------------------------------
 
 
-def events_from_names(path: Path, run: str, entries: list[LogEntry]) -> list[Event]:
+def events_from_names(path: object, run: str, entries: list[LogEntry]) -> list[Event]:
     """Return the events of entries whose expression names their messages.
 
     Raises:
@@ -155,7 +154,7 @@ def events_from_names(path: Path, run: str, entries: list[LogEntry]) -> list[Eve
 
 
 def _send_of(
-    path: Path,
+    path: object,
     entry: LogEntry,
     name: str,
     sends: Mapping[str, LogEntry],

@@ -11,6 +11,7 @@ a shuffle by run.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -130,6 +131,11 @@ def _is_json(data: bytes) -> bool:
     return data[:_START].lstrip()[:1] in (b"{", b"[")
 
 
+def _has_json(data: bytes) -> bool:
+    """Whether a line begins as a JSON document, whatever is before it."""
+    return _is_json(data) or re.search(rb"^[ \t]*[{\[]", data, re.MULTILINE) is not None
+
+
 def is_text(data: bytes) -> bool:
     """Whether the content begins like a text in UTF-8."""
     start = data[:_START]
@@ -177,7 +183,7 @@ def spans_of_file(file: str, kind: str) -> Iterator[Span | Refused]:
     except TraceError as error:
         yield Refused(file, None, error.reason)
         return
-    if kind == "auto" or not _is_json(data):
+    if kind == "auto" or not _has_json(data):
         there = detect_bytes(data)
         if kind == "auto" or there in _OTHERS:
             kind = there
@@ -243,20 +249,26 @@ def read_foreign(
     *,
     options: SpanOptions | None = None,
     columns: str | None = None,
+    pattern: str | None = None,
+    delimiter: str | None = None,
     progress: Callable[[int], None] | None = None,
+    reading: Callable[[int, int], None] | None = None,
 ) -> Foreign:
-    """Read files of spans or tables, in memory.
+    """Read files of spans, tables or logs, in memory.
 
     Args:
         paths: Files, directories, patterns and URLs.
-        kind: One of `SPAN_FORMATS`, `table`, or `auto` for spans of any format.
+        kind: One of `SPAN_FORMATS`, `table`, `shiviz`, or `auto` for spans of any format.
         options: What is a process and what is a run, for spans.
         columns: The mapping of the columns, as JSON, for tables.
+        pattern: The expression for the events of a log; by default that of ShiViz.
+        delimiter: The expression for what separates the runs of a log; empty for nothing.
         progress: Called with the number of spans or rows read so far.
+        reading: Called with the characters of a log that were read so far, and all.
 
     Raises:
-        TraceError: A path does not exist, the mapping is wrong, or nothing at all could
-            be understood.
+        TraceError: A path does not exist, the mapping or an expression is wrong, a log is
+            inconsistent, or nothing at all could be understood.
     """
     files = [str(file) for path in paths for file in expand(path)]
     if not files:
@@ -267,17 +279,21 @@ def read_foreign(
 
         apply = mapper(columns or "")
         rows: Iterable[Row | Refused] = (row for file in files for row in table_rows(file, apply))
+    elif kind == "shiviz":
+        rows = _log_rows(files, pattern, delimiter, reading)
     else:
         rows = read_rows(files, kind, options or SpanOptions(), notes, progress)
     events: list[Event] = []
     quarantine: list[Refused] = []
     understood: set[str] = set()
+    inferred = False
     for row in rows:
         if isinstance(row, Refused):
             quarantine.append(row)
         else:
             events.append(row.event)
             understood.add(row.file)
+            inferred |= row.row is None
             if progress is not None and kind == "table":
                 progress(len(events))
     if not events:
@@ -288,6 +304,22 @@ def read_foreign(
         trace_of(events, name),
         quarantine,
         Counter({k: n for k, n in notes.items() if n}),
-        spans=kind != "table",
+        spans=kind not in ("table", "shiviz"),
+        inferred=inferred,
         unread=unread_files(quarantine, understood, paths),
     )
+
+
+def _log_rows(
+    files: Sequence[str],
+    pattern: str | None,
+    delimiter: str | None,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Row | Refused]:
+    from ..shiviz import DELIMITER, PATTERN
+    from .shiviz_log import consistent, log_rows
+
+    expression = PATTERN if pattern is None else pattern
+    between = DELIMITER if delimiter is None else delimiter or None
+    for file in files:
+        yield from map(consistent, log_rows(file, expression, between, progress=progress))

@@ -13,12 +13,11 @@ rows (it delivers two messages, and sends one); those have no row number.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+import zlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from ..schema import TraceError
+from ..schema import TraceError, because
 from ..shiviz import (
     DELIMITER,
     PATTERN,
@@ -35,9 +34,19 @@ from ..shiviz_messages import (
     events_from_text,
     written_event,
 )
+from ..storage import Location, locate
 from .rows import Refused, Row, batches_of_rows, shown
 
-__all__ = ["read_log"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["NO_EVENTS", "STRAY", "consistent", "log_rows", "read_log"]
+
+STRAY = "the expression does not match"
+"""Why a line between events was refused."""
+
+NO_EVENTS = "the expression matches no events"
+"""Why a file was refused."""
 
 
 def read_log(
@@ -47,27 +56,77 @@ def read_log(
 
     Raises `TraceError` if an expression is none.
     """
-    path = Path(file)
+    return batches_of_rows(log_rows(file, pattern, delimiter, run))
+
+
+def log_rows(
+    file: str,
+    pattern: str = PATTERN,
+    delimiter: str | None = DELIMITER,
+    run: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Row | Refused]:
+    """Return the events of a log, and what is refused; rows without a number were inferred.
+
+    Args:
+        file: The log.
+        pattern: The expression for its events.
+        delimiter: The expression for what separates runs, or None.
+        run: The name of what comes before the first delimiter; by default that of the file.
+        progress: Called with the characters read so far, and all.
+
+    Raises:
+        TraceError: An expression is none.
+    """
+    path = locate(file)
     compile_expression(path, pattern, ("host", "clock", "event"))
     if delimiter is not None:
         compile_expression(path, delimiter, ())
-    return batches_of_rows(_rows(path, pattern, delimiter, path.stem if run is None else run))
+    return _rows(file, path, pattern, delimiter, path.stem if run is None else run, progress)
 
 
-def _rows(path: Path, pattern: str, delimiter: str | None, first: str) -> Iterator[Row | Refused]:
+def consistent(item: Row | Refused) -> Row | Refused:
+    """Return what `log_rows` gives, if it does not contradict the rest of the log.
+
+    A check needs this: without an event of a log, clocks and messages of others make no sense.
+
+    Raises:
+        TraceError: It is an event that cannot be right.
+    """
+    if isinstance(item, Refused) and item.row is not None and item.reason != STRAY:
+        raise TraceError(item.file, item.row, item.reason)
+    return item
+
+
+def _rows(
+    file: str,
+    path: Location,
+    pattern: str,
+    delimiter: str | None,
+    first: str,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Row | Refused]:
     try:
         text = text_of(path)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        yield Refused(str(path), None, f"cannot be read: {error}")
+    except (OSError, EOFError, zlib.error) as error:
+        reason = because(error) if isinstance(error, OSError) else str(error)
+        yield Refused(file, None, f"cannot be read: {reason}")
+        return
+    except UnicodeDecodeError:
+        yield Refused(file, None, "is not text")
         return
     finder = compile_expression(path, pattern_for(text, pattern), ("host", "clock", "event"))
+    if finder.search(text) is None:
+        yield Refused(file, None, NO_EVENTS if text.strip() else "empty")
     for name, start, part in split_runs(path, text, delimiter, first):
         line = text.count("\n", 0, start) + 1
-        found, refused = _entries(str(path), line, part, finder)
-        good, more = _sensible(str(path), found)
+        found, refused = _entries(file, line, part, finder)
+        good, more = _sensible(file, found)
         yield from sorted([*refused, *more], key=lambda r: r.row or 0)
         if good:
-            yield from _events(path, name, good, finder)
+            yield from _events(file, name, good, finder)
+        if progress is not None:
+            progress(start + len(part), len(text))
 
 
 def _entries(
@@ -108,7 +167,7 @@ def _stray(file: str, line: int, text: str) -> Iterator[Refused]:
     """Lines between events."""
     for k, stray in enumerate(text.split("\n")):
         if stray.strip():
-            yield Refused(file, line + k, "the expression does not match", shown(stray))
+            yield Refused(file, line + k, STRAY, shown(stray))
 
 
 def _sensible(file: str, entries: list[LogEntry]) -> tuple[list[LogEntry], list[Refused]]:
@@ -145,15 +204,14 @@ def _sensible(file: str, entries: list[LogEntry]) -> tuple[list[LogEntry], list[
 
 
 def _events(
-    path: Path, run: str, entries: list[LogEntry], finder: re.Pattern[str]
+    file: str, run: str, entries: list[LogEntry], finder: re.Pattern[str]
 ) -> Iterator[Row | Refused]:
-    file = str(path)
     if all(written_event(entry) is not None for entry in entries):
         events = events_from_text(run, entries)
     elif {"send", "deliver"} <= set(finder.groupindex):
         while True:
             try:
-                events = events_from_names(path, run, entries)
+                events = events_from_names(file, run, entries)
                 break
             except TraceError as error:
                 (bad,) = [entry for entry in entries if entry.line == error.row]
