@@ -400,6 +400,29 @@ def test_a_message_to_a_group_that_waits_for_room_is_stored_when_send_returns() 
     run(main)
 
 
+def test_messages_to_a_group_that_wait_for_room_share_writes() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        few = TransportConfig(peer_messages=16)
+        alice, log = Log(), Log()
+        async with alice_and_bob(loop, config=few) as (a, bob):
+            await alice.join(a)
+            room = await log.join(await bob.start(), "alice")
+            await asyncio.sleep(1)
+            before = bob.disk.writes
+
+            async def send(k: int) -> None:
+                for _ in range(5):
+                    await room.send(b"%d" % k)
+
+            await asyncio.gather(*[send(k) for k in range(60)])
+            writes = bob.disk.writes - before
+            assert writes < 100
+            await asyncio.sleep(5)
+            assert len(alice.state) == 300
+
+    run(main)
+
+
 def test_nothing_changes_for_a_request_on_a_node_without_a_store() -> None:
     async def main(loop: VirtualLoop) -> None:
         settings = {"reports_handled": True}

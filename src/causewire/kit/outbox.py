@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from ..core.endpoint import LocalProtocolError
 from ..node import Closed, Full, Node, PeerGone, Receipt, Superseded, UnknownPeer
+from ..store import StoreFailed
 from .entries import Frame
 from .frames import MARK, Kind, put_text
 from .parts import Lane, cut, part_size
@@ -52,7 +53,7 @@ class Outbox:
         self.gone_on = 0
         """How many of these wait no longer."""
         self.receipt: Receipt | None = None
-        """That of the last frame that the node took at once."""
+        """That of the last frame that the node took."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -90,7 +91,7 @@ class Outbox:
                             await self._node.add_peer(to, str(what))
                     else:
                         await self._send(to, what)  # type: ignore[arg-type]
-                except (Closed, Superseded):
+                except (Closed, StoreFailed, Superseded):
                     self._waiting.clear()
                     return
                 self._waiting.popleft()
@@ -121,7 +122,8 @@ class Outbox:
         while names:
             try:
                 # The member may be the next incarnation of one that the node knows as gone.
-                await self._node.send(names, payload, wait_for_peer=True)
+                # Not `node.send`, which waits for the store: one write takes all that have left.
+                self.receipt = await Node.send(self._node, names, payload, wait_for_peer=True)
                 return
             except LocalProtocolError:  # the address of a member is not known
                 lost = [name for name in names if self._node.address_of(name) is None]
