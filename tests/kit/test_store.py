@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from causewire.kit import Kit, PeerLost, Request
+from causewire.kit import GroupClosed, Kit, PeerLost, Request
 from causewire.node import Message, Node, TransportConfig
 from causewire.store import StoreFailed
 from causewire.testing.disk import Disk, DiskStore
@@ -419,6 +419,32 @@ def test_messages_to_a_group_that_wait_for_room_share_writes() -> None:
             assert writes < 100
             await asyncio.sleep(5)
             assert len(alice.state) == 300
+
+    run(main)
+
+
+@pytest.mark.parametrize("what", ["full", "given up"])
+def test_a_message_to_a_group_that_was_not_stored_raises(what: str) -> None:
+    async def main(loop: VirtualLoop) -> None:
+        few = TransportConfig(peer_messages=4)
+        alice, log = Log(), Log()
+        async with alice_and_bob(loop, config=few) as (a, bob):
+            await alice.join(a)
+            room = await log.join(await bob.start(), "alice")
+            await asyncio.sleep(1)
+            loop.network.fate = lambda *_: []
+            sending = [asyncio.create_task(room.send(b"%d" % k)) for k in range(20)]
+            await asyncio.sleep(2)
+            waiting = [each for each in sending if not each.done()]
+            assert 10 < len(waiting) < 20
+            if what == "full":
+                bob.disk.full = True
+            else:
+                await a.node.forget("bob")
+            loop.network.fate = lambda *_: [0.001]
+            found = await asyncio.gather(*waiting, return_exceptions=True)
+            assert {type(each) for each in found} <= {GroupClosed, StoreFailed}, found
+            log.task.cancel()
 
     run(main)
 

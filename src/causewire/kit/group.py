@@ -145,10 +145,12 @@ class Group:
     async def _stored(self) -> None:
         """Wait until the node has everything that was sent so far in its store."""
         outbox, last = self._outbox, self._outbox.kept
-        while outbox.gone_on < last and self._ended is None:
+        while outbox.gone_on < last:
+            if self._ended is not None:
+                raise self._closed()
             await self._change()
         if outbox.receipt is not None:
-            await outbox.receipt.stored()
+            await self._claim.stored(outbox.receipt)
 
     async def __aiter__(
         self,

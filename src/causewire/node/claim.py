@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..core.endpoint import Delivery
 from ..transport import Event
 from .node import Node
+from .receipt import Receipt
 
 __all__ = ["Claim"]
 
@@ -35,6 +36,17 @@ class Claim:
         """How many earlier runs of this process its store continues."""
         gate = self.node._gate
         return 0 if gate is None else gate.connection
+
+    async def stored(self, receipt: Receipt) -> None:
+        """Wait until a message is in the store.
+
+        Raises:
+            Closed: The node was closed before.
+            StoreFailed: The store could not be written, now or before.
+        """
+        if self.node._gate is not None:
+            self.node._gate.check()
+            await receipt.stored()
 
     def begin(self) -> None:
         """Take the messages of the node from now on."""
