@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from operator import methodcaller
@@ -20,6 +21,10 @@ from causewire.trace import (
     open_writer,
     write_trace,
 )
+from causewire.trace.formats.foreign import spans_of_file
+from causewire.trace.formats.rows import Refused
+from causewire.trace.formats.shiviz_log import log_rows
+from causewire.trace.formats.tables import mapper, table_rows
 
 GOOD: dict[str, Any] = {
     "run": "r",
@@ -76,6 +81,29 @@ def test_no_trace_at_all(tmp_path: Path) -> None:
     assert complaint(tmp_path / "d") == "a directory without .parquet or .jsonl files"
     with pytest.raises(ValueError, match="no trace"):
         open_trace()
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_damaged_gzip(cut: bool, tmp_path: Path) -> None:
+    """It is cut short, or its bytes are wrong: one line says so, whoever reads it."""
+    lines = "".join(json.dumps({**GOOD, "seq": seq}) + "\n" for seq in range(5000))
+    whole = gzip.compress(lines.encode(), mtime=0)
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(whole[:-2000] if cut else whole[:12] + b"\xff" * 100 + whole[112:])
+    assert complaint(path).startswith("cannot be read: ")
+    (tmp_path / "a.jsonl").write_text(json.dumps({**GOOD, "process": "b"}) + "\n")
+    with pytest.raises(TraceError, match="cannot be read: "):
+        list(open_trace(tmp_path).events())
+    mapping = json.dumps({key: key for key in ("process", "seq", "kind", "origin", "mid", "peers")})
+    for rows in (
+        table_rows(str(path), mapper(mapping)),
+        spans_of_file(str(path), "auto"),
+        log_rows(str(path)),
+    ):
+        *_, last = rows
+        assert isinstance(last, Refused)
+        assert last.row is None
+        assert last.reason.startswith("cannot be read")
 
 
 def test_truncated_parquet(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -289,7 +288,7 @@ def _remedy(error: TraceError) -> str:
         return ""
     try:
         data = read_bytes(locate(error.file))
-    except (OSError, EOFError, zlib.error):
+    except OSError:
         return ""
     start = data[:4096].lstrip()
     if start.startswith(b"PAR1"):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -196,7 +195,7 @@ def _has_events(file: Location) -> bool:
     try:
         with open_binary(file) as stream:
             line = stream.readline(_SAMPLE)
-    except (OSError, EOFError, zlib.error):
+    except OSError:
         return False  # it is counted as another file
     try:
         row = json.loads(line) if line.lstrip().startswith(b"{") else None

@@ -221,9 +221,8 @@ def read_shiviz(
     compile_expression(path, pattern, ("host", "clock", "event"))
     try:
         text = text_of(locate(path))
-    except (OSError, EOFError) as error:
-        reason = because(error) if isinstance(error, OSError) else str(error)
-        raise TraceError(path, None, f"cannot be read: {reason}") from None
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {because(error)}") from None
     except UnicodeDecodeError:
         raise TraceError(path, None, "is not text") from None
     finder = compile_expression(path, pattern_for(text, pattern), ("host", "clock", "event"))
@@ -255,8 +254,7 @@ def text_of(path: Location) -> str:
     """Return the text of a log, whose lines end with a line feed: expressions rely on it.
 
     Raises:
-        OSError: The file cannot be read.
-        EOFError: It is compressed, and cut short.
+        OSError: The file cannot be read, or not to its end.
         UnicodeDecodeError: It is not text.
     """
     return read_bytes(path).decode("utf-8").replace("\r\n", "\n")

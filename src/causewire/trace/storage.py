@@ -20,6 +20,7 @@ import gzip
 import io
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -55,6 +56,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[]")
 _NOT_FOR_LONG = "?retry_limit_seconds=60"
 """Google's client tries for 15 minutes, also where it has no credentials and no network."""
+_UNPACKED = 1 << 17
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -327,15 +329,53 @@ def source_of(location: Location) -> Any:
     return location if isinstance(location, Path) else location.open()
 
 
+class _Unpacked(io.RawIOBase):
+    """What is in a file that is compressed with gzip; damage is an `OSError`, as elsewhere."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._gzip = gzip.GzipFile(fileobj=file)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._gzip.read1(len(buffer))
+        except (EOFError, zlib.error) as error:
+            raise OSError(str(error)) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        try:
+            return self._gzip.seek(offset, whence)
+        except (EOFError, zlib.error) as error:
+            raise OSError(str(error)) from None
+
+    def tell(self) -> int:
+        return self._gzip.tell()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._gzip.close()
+            self._file.close()
+        super().close()
+
+
 def open_binary(location: Location) -> IO[bytes]:
-    """Open a file for reading, decompressed if it is compressed with gzip or zstd."""
+    """Open a file for reading, decompressed if it is compressed with gzip or zstd.
+
+    That it is cut short or damaged is an `OSError`, when its bytes are asked for.
+    """
     file = location.open("rb")
     start = file.read(4)
     file.seek(0)
     if start.startswith(_GZIP):
-        unpacked: Any = gzip.GzipFile(fileobj=file)
-        unpacked.myfileobj = file  # closed with it
-        return cast(IO[bytes], unpacked)
+        return cast(IO[bytes], io.BufferedReader(_Unpacked(file), _UNPACKED))
     if start == _ZSTD:
         import pyarrow as pa
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,9 +74,8 @@ def detect(location: Location) -> str:
 def _content(location: Location) -> bytes:
     try:
         return read_bytes(location)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = because(error) if isinstance(error, OSError) else str(error)
-        raise TraceError(location, None, f"cannot be read: {reason}") from None
+    except OSError as error:
+        raise TraceError(location, None, f"cannot be read: {because(error)}") from None
 
 
 def format_of_paths(paths: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ rows (it delivers two messages, and sends one); those have no row number.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -108,9 +107,8 @@ def _rows(
 ) -> Iterator[Row | Refused]:
     try:
         text = text_of(path)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = because(error) if isinstance(error, OSError) else str(error)
-        yield Refused(file, None, f"cannot be read: {reason}")
+    except OSError as error:
+        yield Refused(file, None, f"cannot be read: {because(error)}")
         return
     except UnicodeDecodeError:
         yield Refused(file, None, "is not text")

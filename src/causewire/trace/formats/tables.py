@@ -19,7 +19,6 @@ import csv
 import io
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TextIO
@@ -162,7 +161,7 @@ def table_rows(file: str, apply: Mapper) -> Iterator[Row | Refused]:
     try:
         with open_binary(place) as stream:
             start = stream.read(4096)
-    except (OSError, EOFError) as error:
+    except OSError as error:
         yield Refused(file, None, f"cannot be read: {error}")
         return
     text = ".json" in place.name or ".csv" in place.name
@@ -179,7 +178,7 @@ def _to_the_end(file: str, rows: Iterator[Row | Refused]) -> Iterator[Row | Refu
     """Yield rows, and a refusal for the rest of a file that cannot be read to its end."""
     try:
         yield from rows
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         yield Refused(file, None, f"cannot be read to its end: {error}")
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ..parquet import opened, parquet_schema
 from ..reader import accepted, check_schema
-from ..schema import NAMES, TraceError
+from ..schema import NAMES, TraceError, because
 from ..storage import locate, open_binary, source_of
 from .rows import Refused, Row, batches_of_rows, event_of, good_batch, shown
 
@@ -35,7 +35,7 @@ def read_trace_file(file: str) -> Iterator[pa.RecordBatch]:
     try:
         with open_binary(locate(file)) as stream:
             start = stream.read(4)
-    except (OSError, EOFError):
+    except OSError:
         start = b""
     if start == b"PAR1" or file.endswith(".parquet"):
         return read_parquet_file(file)
@@ -49,9 +49,8 @@ def read_lines(file: str) -> Iterator[pa.RecordBatch]:
     try:
         with open_binary(locate(file)) as stream:
             yield from lines_between(file, stream, 0, sys.maxsize, 1, to_the_end=True)
-    except (OSError, EOFError) as error:
-        problem = getattr(error, "strerror", None) or error
-        yield from batches_of_rows([Refused(file, None, f"cannot be read: {problem}")])
+    except OSError as error:
+        yield from batches_of_rows([Refused(file, None, f"cannot be read: {because(error)}")])
 
 
 def lines_between(
