@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+import struct
+from base64 import b64encode
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,37 @@ def stored(ops: list[Op]) -> bytes:
     return json.dumps({"took": 1, "hits": {"total": {"value": len(hits)}, "hits": hits}}).encode()
 
 
+def one_by_one(documents: Iterable[bytes]) -> bytes:
+    """Return what the collector's file exporter writes with compression, in any encoding."""
+    packed = [zstandard(document) for document in documents]
+    return b"".join(struct.pack(">I", len(one)) + one for one in packed)
+
+
+def in_go(ops: list[Op]) -> bytes:
+    """Return spans as Jaeger's own type has them in JSON: names with underscores, base64."""
+
+    def renamed(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {_UNDERSCORES.get(k, k): renamed(v, k) for k, v in value.items()}
+        if isinstance(value, list):
+            return [renamed(item) for item in value]
+        digits = {"traceID": 32, "spanID": 16}.get(key)
+        return b64encode(bytes.fromhex(value.zfill(digits))).decode() if digits else value
+
+    spans = [json.loads(line) for line in jaeger_lines(ops).splitlines()]
+    return b"\n".join(json.dumps(renamed(span)).encode() for span in spans)
+
+
+_UNDERSCORES = {
+    "traceID": "trace_id",
+    "spanID": "span_id",
+    "operationName": "operation_name",
+    "startTime": "start_time",
+    "refType": "ref_type",
+    "serviceName": "service_name",
+    "value": "v_str",
+}
+
 EXPORTS: dict[str, tuple[str, Export]] = {
     "otlp": ("otlp", otlp),
     "otlp lines": ("otlp", lambda ops: otlp(ops, lines=True)),
@@ -45,6 +78,13 @@ EXPORTS: dict[str, tuple[str, Export]] = {
     "otlp, resources only": ("otlp", within(otlp, lambda found: found["resourceSpans"])),
     "protobuf": ("otlp", otlp_protobuf),
     "protobuf framed": ("otlp", lambda ops: otlp_protobuf(ops, framed=True)),
+    "otlp compressed one by one": ("otlp", lambda ops: one_by_one(otlp([op]) for op in ops)),
+    "protobuf compressed one by one": (
+        "otlp",
+        lambda ops: one_by_one(otlp_protobuf([op]) for op in ops),
+    ),
+    "jaeger, version 3 of its API": ("otlp", within(otlp, lambda found: {"result": found})),
+    "jaeger with underscores": ("jaeger", in_go),
     "jaeger": ("jaeger", jaeger),
     "jaeger lines": ("jaeger", jaeger_lines),
     "jaeger in elasticsearch": ("jaeger", stored),

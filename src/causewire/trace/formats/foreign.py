@@ -73,7 +73,7 @@ def detect(location: Location) -> str:
 
 def _content(location: Location) -> bytes:
     try:
-        return read_bytes(location)
+        return otlp.unframed(read_bytes(location))
     except OSError as error:
         raise TraceError(location, None, f"cannot be read: {because(error)}") from None
 

@@ -23,7 +23,7 @@ from .spans import INSTANCE, INTERNAL, BadSpanError, Span, identifier
 __all__ = ["count_json", "read_json"]
 
 _TIME = re.compile(r"(.*T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
-_VALUES = ("value", "vStr", "vInt64", "vBool", "v_str")
+_VALUES = ("value", "vStr", "vInt64", "vBool", "v_str", "v_int64", "v_bool")
 _AROUND = ("data", "hits", "_source")
 """What spans are below: in the API of Jaeger, and in that of Elasticsearch, where it keeps them."""
 _KINDS = ("client", "server", "producer", "consumer")
@@ -77,7 +77,7 @@ def _span(file: str, row: int, span: Any, processes: Mapping[str, Any]) -> Span:
         raise BadSpanError("it has no startTime")
     length = _microseconds(first_of(span, "duration"))
     kind = str(about.get("span.kind", "")).lower()
-    trace = identifier(span.get("traceID", span.get("traceId", span.get("trace_id"))), 32)
+    trace = identifier(_named(span, "traceID", "traceId", "trace_id"), 32)
     parent, links = _references(span, trace)
     return Span(
         file=file,
@@ -86,7 +86,7 @@ def _span(file: str, row: int, span: Any, processes: Mapping[str, Any]) -> Span:
         instance=first_of(resource, *INSTANCE, "hostname", "ip"),
         thread=str(about.get("thread.id", "")),
         trace=trace,
-        span=identifier(span.get("spanID", span.get("spanId", span.get("span_id"))), 16),
+        span=identifier(_named(span, "spanID", "spanId", "span_id"), 16),
         parent=parent,
         start=start,
         end=start + (length or 0),
@@ -104,9 +104,10 @@ def _references(span: Mapping[str, Any], trace: str) -> tuple[str, tuple[tuple[s
     for reference in items(span, "references"):
         if not isinstance(reference, dict):
             raise BadSpanError("a reference must be a JSON object")
-        of = identifier(reference.get("traceID", reference.get("traceId")), 32)
-        to = identifier(reference.get("spanID", reference.get("spanId")), 16)
-        if reference.get("refType", "CHILD_OF") == "CHILD_OF" and of == trace and not parent:
+        of = identifier(_named(reference, "traceID", "traceId", "trace_id"), 32)
+        to = identifier(_named(reference, "spanID", "spanId", "span_id"), 16)
+        how = _named(reference, "refType", "ref_type") or "CHILD_OF"
+        if how == "CHILD_OF" and of == trace and not parent:
             parent = to
         else:
             links.append((of, to))
@@ -114,6 +115,11 @@ def _references(span: Mapping[str, Any], trace: str) -> tuple[str, tuple[tuple[s
     if not parent and older and older.strip("0"):
         parent = identifier(older, 16)
     return parent, tuple(links)
+
+
+def _named(table: Mapping[str, Any], *names: str) -> Any:
+    """Return the value under the first of these names that is there."""
+    return next((table[name] for name in names if name in table), None)
 
 
 def _tags(table: Any) -> dict[str, Any]:
@@ -125,10 +131,7 @@ def _tags(table: Any) -> dict[str, Any]:
         result |= {str(key).replace("@", "."): value for key, value in table["tag"].items()}
     for tag in items(table, "tags"):
         if isinstance(tag, dict):
-            values = [
-                tag[key] for key in ("value", "vStr", "vInt64", "vBool", "v_str") if key in tag
-            ]
-            result[str(tag.get("key"))] = values[0] if values else None
+            result[str(tag.get("key"))] = _named(tag, *_VALUES)
     return result
 
 

@@ -1,14 +1,17 @@
 """OpenTelemetry spans: OTLP as JSON, JSON lines and protobuf, and Tempo's export.
 
 A JSON document has `resourceSpans` (`batches` in what Tempo exports), each with a
-resource and `scopeSpans`. It may be in a list, below `trace` (version 2 of Tempo's API), or be
-one element of `resourceSpans` alone. The protobuf forms are parsed with the definitions of
-the project itself (`opentelemetry-proto`): one `TracesData` or export request, or several,
-each after its length in four bytes, as the collector's file exporter writes them.
+resource and `scopeSpans`. It may be in a list, below `trace` (version 2 of Tempo's API) or
+`result` (version 3 of Jaeger's), or be one element of `resourceSpans` alone. The protobuf
+forms are parsed with the definitions of the project itself (`opentelemetry-proto`): one
+`TracesData` or export request, or several, each after its length in four bytes, as the
+collector's file exporter writes them. With compression, it does so with JSON as well, and
+compresses each document (`unframed`).
 """
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -28,11 +31,15 @@ from .spans import (
     identifier,
 )
 
-__all__ = ["count_json", "is_document", "read_json", "read_protobuf"]
+__all__ = ["count_json", "is_document", "read_json", "read_protobuf", "unframed"]
 
 _DOCUMENT_KEYS = ("resourceSpans", "resource_spans", "batches")
 """What the list of resources is called."""
 
+_AROUND = ("trace", "result")
+"""What a document may be below: in the APIs of Tempo and Jaeger."""
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 _KINDS = {1: INTERNAL, 2: SERVER, 3: CLIENT, 4: PRODUCER, 5: CONSUMER}
 _NAMES = {f"SPAN_KIND_{kind.upper()}": kind for kind in _KINDS.values()}
@@ -71,15 +78,18 @@ def is_document(document: Any) -> bool:
     """Return whether spans can be looked for in a document: it has resources, or is one."""
     if not isinstance(document, dict):
         return False
-    inner = document.get("trace")
+    return _has_resources(document) or any(_has_resources(document.get(key)) for key in _AROUND)
+
+
+def _has_resources(document: Any) -> bool:
     keys = (*_DOCUMENT_KEYS, *_SCOPES)
-    return any(key in document or (isinstance(inner, dict) and key in inner) for key in keys)
+    return isinstance(document, dict) and any(key in document for key in keys)
 
 
 def _resources(document: Any) -> list[Any]:
     """Return the resources of a document, each with its scopes."""
-    if not any(key in document for key in (*_DOCUMENT_KEYS, *_SCOPES)):
-        document = document["trace"]
+    if not _has_resources(document):
+        document = next(filter(_has_resources, map(document.get, _AROUND)))
     if any(key in document for key in _DOCUMENT_KEYS):
         return items(document, *_DOCUMENT_KEYS)
     return [document]
@@ -118,6 +128,26 @@ def read_protobuf(file: str, data: bytes) -> Iterator[Span | Refused]:
                         yield Refused(file, number, str(error), shown(span))
     if number == 0:
         yield Refused(file, None, "a protobuf message without spans")
+
+
+def unframed(data: bytes) -> bytes:
+    """Return content in which each document was compressed as without compression.
+
+    Raises:
+        OSError: A document cannot be decompressed.
+    """
+    frames = _frames(data) if data[4:8] == _ZSTD else [data]
+    if frames == [data]:
+        return data
+    import pyarrow as pa
+
+    documents = []
+    for frame in frames:
+        with pa.CompressedInputStream(io.BytesIO(frame), "zstd") as stream:
+            documents.append(stream.read())
+    if all(document.lstrip()[:1] == b"{" for document in documents):
+        return b"\n".join(documents)
+    return b"".join(struct.pack(">I", len(document)) + document for document in documents)
 
 
 def _frames(data: bytes) -> list[bytes]:
