@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 import subprocess
 import sys
@@ -9,22 +11,27 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyspark
 import pytest
 
+from causewire.check import check
 from causewire.cli import main
 from causewire.cli.errors import CommandError
 from causewire.cli.spark import config_of
 from causewire.pipeline import PipelineError, session
+from causewire.pipeline.check import check_paths
 from causewire.pipeline.errors import reason, worker_died
+from causewire.pipeline.foreign import check_foreign
 from causewire.pipeline.java import find_java, make_java_home
 from causewire.pipeline.session import code_digest, parallelism
 from causewire.pipeline.tasks import ask, described
 
+from ..trace import shop
 from .conftest import java_environment
+from .runs import SMALL, long_run, planted, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -261,3 +268,43 @@ def test_jobs_are_described(spark: SparkSession) -> None:
         said = spark.sparkContext.getLocalProperty("spark.job.description")
     assert said == "check: something"
     assert tracker.getActiveJobsIds() == []
+
+
+def _jobs(spark: SparkSession) -> set[str]:
+    """Return the descriptions of the jobs that Spark's user interface would show."""
+    found = cast(Any, spark)._jsparkSession.sparkContext().statusStore().jobsList(None)
+    described = (found.apply(k).description() for k in range(found.size()))
+    return {one.get() for one in described if one.isDefined()}
+
+
+def test_jobs_of_a_check_say_what_they_do(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "long.parquet", planted(long_run(1, name="shop", steps=300), 6, seed=3))
+    check_paths([path], limits=SMALL)
+    (tmp_path / "spans.json").write_bytes(shop.otlp(shop.overtaken()))
+    check_foreign([str(tmp_path / "spans.json")], "otlp")
+    told = _jobs(spark)
+    assert any(re.fullmatch(r"check: \d+ stretches of run shop", one) for one in told)
+    assert any(re.fullmatch(r"check: explain \d+ violations of run shop", one) for one in told)
+    assert {"check: runs of otlp", "check: what was not understood of otlp"} <= told
+
+
+@pytest.mark.slow
+def test_the_command_line_under_spark_submit(tmp_path: Path) -> None:
+    """As docs/cluster.md says, with the same report as in one process."""
+    path = write(tmp_path / "long.parquet", planted(long_run(1, steps=100), 6, seed=3))
+    program = tmp_path / "causewire_main.py"
+    program.write_text("from causewire.cli import main; raise SystemExit(main())\n")
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    done = subprocess.run(
+        [submit, "--master", "local[2]", program, "check", path, "--engine", "spark", "--json"],
+        env=java_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 1, done.stderr[-2000:]
+    wanted = check(path).to_json()
+    assert wanted["violations"] > 0
+    told = json.loads(done.stdout)
+    assert {key: told[key] for key in wanted} == json.loads(json.dumps(wanted))

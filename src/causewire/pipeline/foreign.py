@@ -16,6 +16,7 @@ from .namesakes import with_namesakes
 from .outcomes import ERROR, OUTCOME, error_of, report_of
 from .session import session
 from .sources import Ingested, ingest
+from .tasks import described
 
 __all__ = ["ForeignReport", "check_foreign"]
 
@@ -65,16 +66,15 @@ def check_foreign(
             rows = found.rows.persist()
             try:
                 events = found.events
-                table = check_runs(events, examples=examples).toArrow().cast(OUTCOME)
+                with described(spark, f"check: runs of {kind}"):
+                    table = check_runs(events, examples=examples).toArrow().cast(OUTCOME)
                 table = with_namesakes(table, events.select, examples)
-                refused = found.quarantine.groupBy("reason").count().collect()
-                first = found.quarantine.orderBy("row", "file").limit(_QUARANTINE).collect()
-                understood = found.understood({row.file for row in first})
-                notes = found.notes()
-                inferred = False
-                if kind == "shiviz":
-                    _consistent(found)
-                    inferred = not found.rows.where("reason is null and row is null").isEmpty()
+                with described(spark, f"check: what was not understood of {kind}"):
+                    refused = found.quarantine.groupBy("reason").count().collect()
+                    first = found.quarantine.orderBy("row", "file").limit(_QUARANTINE).collect()
+                    understood = found.understood({row.file for row in first})
+                    notes = found.notes()
+                    inferred = kind == "shiviz" and _inferred(found)
             finally:
                 rows.unpersist()
         except (TraceError, PipelineError):
@@ -95,8 +95,13 @@ def check_foreign(
     return ForeignReport(report, counts, notes, quarantine, inferred)
 
 
-def _consistent(found: Ingested) -> None:
-    """Raise `TraceError` for the first event of a log that contradicts the others."""
+def _inferred(found: Ingested) -> bool:
+    """Return whether messages of logs were inferred from their clocks.
+
+    Raises:
+        TraceError: An event contradicts the others; it is the first that does.
+    """
     wrong = found.quarantine.where("row is not null").where(f"reason <> '{STRAY}'")
     for row in wrong.orderBy("file", "row").limit(1).collect():
         raise TraceError(row.file, row.row, row.reason)
+    return not found.rows.where("reason is null and row is null").isEmpty()
