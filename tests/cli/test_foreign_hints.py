@@ -75,6 +75,11 @@ def test_files_that_are_not_traces(here: Path, causewire: CommandLine) -> None:
     assert "; JSON, damaged or cut short?" in causewire("check cut.json").err
     Path("other.json").write_text('{"a": 1}\n{"a": 2}\n')
     assert "; JSON, but no spans in a format that is known" in causewire("check other.json").err
+    written(Path("run.jsonl"), ORDERED)
+    Path("spans.json").write_bytes(otlp(in_order()))
+    said = causewire("check run.jsonl spans.json").err
+    assert said.endswith("; spans (otlp), which are checked apart from traces\n")
+    assert causewire("check ''").err == "causewire check: '': no name of a file\n"
     Path("app.log.gz").write_bytes(gzip.compress(b'a {"a":1}\nhello\nb {"a":1,"b":1}\nwell\n'))
     assert causewire("check app.log.gz").out.startswith("2 events, 1 message, ")
 

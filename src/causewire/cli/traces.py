@@ -18,7 +18,7 @@ from ..trace import (
     open_trace,
 )
 from ..trace.formats.documents import documents
-from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY
+from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY, SPAN_FORMATS
 from ..trace.marks import marks_of
 from ..trace.reader import other_files
 from ..trace.storage import locate, read_bytes
@@ -286,6 +286,8 @@ def _remedy(error: TraceError) -> str:
         return "; logs need --format shiviz, tables --columns FILE"
     if not error.reason.startswith("neither .parquet"):
         return ""
+    from ..trace.formats.foreign import detect_bytes
+
     try:
         data = read_bytes(locate(error.file))
     except OSError:
@@ -296,6 +298,8 @@ def _remedy(error: TraceError) -> str:
     if start[:1] in (b"{", b"["):
         if any(isinstance(document, bytes) for document in documents(data)):
             return "; JSON, damaged or cut short? (--format otlp, jaeger or zipkin says where)"
+        if (kind := detect_bytes(data)) in SPAN_FORMATS:
+            return f"; spans ({kind}), which are checked apart from traces"
         return "; JSON, but no spans in a format that is known; a table needs --columns FILE"
     if b"," in start.partition(b"\n")[0]:
         return "; a table needs --columns FILE"

@@ -158,6 +158,8 @@ def expand(path: str | os.PathLike[str]) -> list[Location]:
     Raises:
         TraceError: There is no such file, or the store fails.
     """
+    if not os.fspath(path):  # not this directory, as for the system
+        raise TraceError("''", None, "no name of a file")
     place = locate(path)
     try:
         return _local(place) if isinstance(place, Path) else _remote(place)
