@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 __all__ = ["Codec", "CodecSpec", "codec_of"]
@@ -46,7 +47,8 @@ def codec_of(spec: CodecSpec) -> Codec:
     if spec == "msgpack":
         import msgpack
 
-        return Codec(msgpack.packb, msgpack.unpackb)
+        # What was encoded can be decoded: by default, `unpackb` refuses keys that are numbers.
+        return Codec(msgpack.packb, partial(msgpack.unpackb, strict_map_key=False))
     if isinstance(spec, tuple) and len(spec) == 2 and all(map(callable, spec)):
         return Codec(*spec)
     raise ValueError(f"a codec is 'json', 'msgpack' or a pair of functions, not {spec!r}")
