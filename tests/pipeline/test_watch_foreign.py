@@ -15,7 +15,8 @@ from causewire.cli import main
 from causewire.pipeline.live import LateRow, LiveViolation, LiveWindow
 from causewire.pipeline.live_spans import AFTER_CHECK, LiveSpans
 from causewire.pipeline.sources.follow import Follower
-from causewire.pipeline.watch import WatchSettings, spans_in, watch
+from causewire.pipeline.watch import WatchSettings, watch
+from causewire.pipeline.watch_state import spans_in
 from causewire.trace.formats.foreign import read_foreign
 from causewire.trace.formats.spans import Span, SpanOptions
 
@@ -58,7 +59,7 @@ def spans_of(rows: list[dict[str, Any]], run: str) -> list[Span]:
     import pandas as pd
 
     mine = [row for row in rows if row["run"] == run]
-    return list(spans_in(pd.DataFrame(mine, columns=["span"])))
+    return list(spans_in([pd.DataFrame(mine, columns=["span"])]))
 
 
 @pytest.mark.parametrize("kind", ["otlp", "jaeger", "zipkin"])

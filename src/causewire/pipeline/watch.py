@@ -29,20 +29,15 @@ import os
 import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from ..trace import NAMES, Event, TraceError
+from ..trace import TraceError
 from ..trace.formats.names import SPAN_FORMATS
-from ..trace.formats.rows import Refused
-from ..trace.formats.spans import Span, SpanOptions
+from ..trace.formats.spans import SpanOptions
 from .errors import PipelineError
-from .live import LiveFinding, LiveRun, LiveViolation, LiveWindow
-from .live_spans import LiveSpans
 from .session import is_connect, parallelism
 from .sources import register, with_quarantine
 from .tasks import described
@@ -53,12 +48,12 @@ from .watch_metrics import (
     observed_rows,
     progress_of,
 )
+from .watch_state import COLUMNS, FINDINGS, NOBODY, STATE, Runs, check_state
 from .watch_tables import write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.state import GroupState
 
 __all__ = [
     "LATE",
@@ -86,19 +81,8 @@ LATE = "run string, process string, seq bigint, time_ns bigint, reason string"
 QUARANTINE = "file string, row bigint, reason string, text string"
 TABLES = {"violations": VIOLATIONS, "windows": WINDOWS, "late": LATE, "quarantine": QUARANTINE}
 
-_TOLD = (
-    "table string, run string, process string, seq bigint, time_ns bigint, "
-    "first_origin string, first_mid bigint, second_origin string, second_mid bigint, "
-    "start_ns bigint, events bigint, sent bigint, delivered bigint, violations bigint, "
-    "in_flight bigint, latency_mean_ns double, latency_p50_ns bigint, latency_p99_ns bigint, "
-    "latency_max_ns bigint, reason string, file string, row bigint, text string"
-)
-_COLUMNS = [part.split()[0] for part in _TOLD.split(", ")]
-_NUMBERS = ("seq", "time_ns", "lamport", "mid", "payload_bytes", "metadata_bytes")
-_PATIENCE = 20
-"""A run that has ended, with messages in flight, is forgotten after this many idle times more."""
-_NOBODY = ""
-"""The run of rows that could not be understood."""
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_NUMBERS = ("seq", "time_ns", "mid", "row")
 
 
 @dataclass(frozen=True)
@@ -108,98 +92,6 @@ class WatchSettings:
     window_ns: int = 10_000_000_000
     late_ns: int = 10_000_000_000
     idle_ms: int = 30_000
-
-
-def _rows_of(run: str, told: Iterable[LiveFinding | Refused]) -> Iterator[dict[str, Any]]:
-    """What was found, as rows of one table."""
-    for item in told:
-        row: dict[str, Any] = {"run": run, **item._asdict()}
-        if isinstance(item, LiveViolation):
-            row["table"] = "violations"
-            row["first_origin"], row["first_mid"] = row.pop("first")
-            row["second_origin"], row["second_mid"] = row.pop("second")
-        elif isinstance(item, LiveWindow):
-            row["table"] = "windows"
-        elif isinstance(item, Refused):
-            row["table"] = "quarantine"
-        else:
-            row["table"] = "late"
-        yield row
-
-
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """With objects for values: numbers of nanoseconds do not fit into floats."""
-    return pd.DataFrame(
-        {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in _COLUMNS}
-    )
-
-
-def events_in(rows: pd.DataFrame) -> Iterator[Event]:
-    """Rows of the stream as events."""
-    columns = [rows[name].tolist() for name in NAMES]
-    for values in zip(*columns, strict=True):
-        fields = dict(zip(NAMES, values, strict=True))
-        for name in _NUMBERS:
-            fields[name] = None if fields[name] is None else int(fields[name])
-        peers = fields["peers"]
-        fields["peers"] = () if peers is None else tuple(peers)
-        yield Event(**fields)
-
-
-def spans_in(rows: pd.DataFrame) -> Iterator[Span]:
-    """Rows of a stream of spans as spans."""
-    for stored in rows["span"]:
-        yield pickle.loads(stored)
-
-
-def _step(
-    settings: WatchSettings, final: bool = False, spans: SpanOptions | None = None
-) -> Callable[[Any, Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
-    """Return what is done for a run in a batch; its state is stored in between, as bytes.
-
-    With `final`, the rows of a batch are all that there will be: nothing waits any longer.
-    With `spans`, rows are spans, of which these options make events.
-    """
-
-    def step(key: Any, rows: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        if key[0] == _NOBODY:
-            for part in rows:
-                yield _frame(_refused(part))
-            return
-        live: Any = LiveRun(settings.late_ns, settings.window_ns)
-        if spans is not None:
-            live = LiveSpans(key[0], spans, settings.window_ns)
-        if state.exists:
-            (stored,) = state.get
-            live = pickle.loads(stored)
-        told: list[LiveFinding | Refused] = []
-        if state.hasTimedOut:  # nothing has come for a while
-            told += live.advance(ended=True)
-            if live.timed_out or not live.may_hear_more:
-                state.remove()
-            else:  # for instance somebody may still deliver what is in flight
-                live.timed_out = True
-                state.update((pickle.dumps(live),))
-                state.setTimeoutDuration(_PATIENCE * settings.idle_ms)
-        else:
-            live.timed_out = False
-            items = events_in if spans is None else spans_in
-            told += live.add(item for part in rows for item in items(part))
-            told += live.advance(ended=final)
-            state.update((pickle.dumps(live),))
-            state.setTimeoutDuration(settings.idle_ms)
-        yield _frame(list(_rows_of(key[0], told)))
-
-    return step
-
-
-def _refused(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows for the quarantine."""
-    result: list[dict[str, Any]] = rows[["file", "row", "reason", "text"]].to_dict("records")
-    for row in result:
-        row["row"] = None if row["row"] is None else int(row["row"])
-        row["table"] = "quarantine"
-    return result
 
 
 def found(
@@ -214,20 +106,26 @@ def found(
     With `spans`, the source was shown as `spans`, and these options make events of them.
     """
     from pyspark.sql import functions as f
-    from pyspark.sql.streaming.state import GroupStateTimeout
 
-    named = f.when(f.col("reason").isNull(), f.col("run")).otherwise(_NOBODY)
+    named = f.when(f.col("reason").isNull(), f.col("run")).otherwise(NOBODY)
+    columns = COLUMNS if spans is None else ("span",)
     # As text: pandas would make floats of numbers where one is missing.
-    numbers = (*_NUMBERS, "row") if spans is None else ("row",)
-    keyed = rows.withColumns(
-        {"run": named, **{name: f.col(name).cast("string") for name in numbers}}
+    keyed = rows.select(
+        named.alias("run"),
+        *(
+            f.col(name).cast("string") if name in _NUMBERS else f.col(name)
+            for name in (*columns, "file", "row", "reason", "text")
+        ),
     )
-    return keyed.groupBy("run").applyInPandasWithState(
-        _step(settings, final, spans),
-        outputStructType=_TOLD,
-        stateStructType="live binary",
-        outputMode="append",
-        timeoutConf=GroupStateTimeout.ProcessingTimeTimeout,
+    runs = Runs(
+        late_ns=settings.late_ns,
+        window_ns=settings.window_ns,
+        idle_ms=settings.idle_ms,
+        final=final,
+        spans=spans,
+    )
+    return keyed.groupBy("run").transformWithStateInPandas(
+        runs, outputStructType=FINDINGS, outputMode="append", timeMode="ProcessingTime"
     )
 
 
@@ -293,12 +191,14 @@ def watch(
         tell: Called with the name of a table and each row that is written to it.
 
     Raises:
-        PipelineError: `tell` over Spark Connect, which has no way to call it.
+        PipelineError: `tell` over Spark Connect, which has no way to call it; the checkpoint is
+            from an earlier version; or protobuf is missing.
         TraceError: Spans would be one run without an end.
     """
     if tell is not None and is_connect(spark):
         raise PipelineError("Spark Connect cannot tell what a watch finds: use another --master")
     out = Path(out)
+    check_state(out)
     chosen = dict(options or {})
     spans: SpanOptions | None = None
     if kind in SPAN_FORMATS:
@@ -339,6 +239,8 @@ def watch(
         "spark.sql.shuffle.partitions": str(parallelism(spark)),
         # Batches without rows are for runs that may have ended. There is no end to them.
         "spark.sql.streaming.noDataMicroBatches.enabled": str(not once).lower(),
+        # The only one that has timers.
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
     }
     before = {key: str(spark.conf.get(key)) for key in settings_of_query}
     try:
@@ -355,8 +257,8 @@ def waiting(spark: SparkSession, out: str | os.PathLike[str]) -> dict[str, int]:
     checkpoint = Path(out) / "_checkpoint"
     if not (checkpoint / "state").is_dir():
         return {}
-    # `value` is the group's state: a struct with the bytes, and when it times out.
-    stored = spark.read.format("statestore").load(str(checkpoint)).select("key", "value")
+    reader = spark.read.format("statestore").option("stateVarName", STATE)
+    stored = reader.load(str(checkpoint)).select("key.run", "value.live")
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -364,9 +266,9 @@ def waiting(spark: SparkSession, out: str | os.PathLike[str]) -> dict[str, int]:
         for batch in batches:
             runs, pending = [], []
             for row in batch.to_pylist():
-                live = _stored(row["value"])
-                if live is not None and live.pending:
-                    runs.append(next(iter(row["key"].values())))
+                live = pickle.loads(row["live"])
+                if live.pending:
+                    runs.append(row["run"])
                     pending.append(live.pending)
             yield pa.RecordBatch.from_pydict(
                 {"run": pa.array(runs, pa.string()), "rows": pa.array(pending, pa.int64())}
@@ -374,16 +276,6 @@ def waiting(spark: SparkSession, out: str | os.PathLike[str]) -> dict[str, int]:
 
     counts = stored.mapInArrow(count, "run string, rows bigint").collect()
     return {row.run: row.rows for row in counts}
-
-
-def _stored(value: Any) -> LiveRun | None:
-    """Return the state of a run as it is found, as bytes, somewhere in a stored value."""
-    if isinstance(value, bytes):
-        state: LiveRun = pickle.loads(value)
-        return state
-    if isinstance(value, dict):
-        return next((found for item in value.values() if (found := _stored(item))), None)
-    return None
 
 
 def _write(frame: DataFrame, batch: int, out: Path, tell: Tell | None) -> dict[str, int]:
