@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from causewire.kit import Kit, PeerLost, Request
+from causewire.kit import Kit, PeerLost, Request, RequestFailed
+from causewire.kit.requests import HANDLERS_WITHIN
 from causewire.node import Message, Node, TransportConfig
 from causewire.testing.disk import Disk, DiskStore
 from causewire.testing.virtual import VirtualLoop, run
@@ -185,6 +186,47 @@ def test_an_answer_and_the_note_that_it_was_given_are_stored_together() -> None:
     while play(writes):
         writes += 1
     assert writes > 5
+
+
+def test_requests_wait_for_a_handler_that_is_registered_late() -> None:
+    """A process that has come back does not refuse what it has served before."""
+
+    async def main(loop: VirtualLoop) -> None:
+        async with alice_and_bob(loop) as (alice, bob):
+            served: list[Any] = []
+
+            async def serve(request: Request) -> Any:
+                served.append(request.payload)
+                await asyncio.sleep(3)
+                return request.payload
+
+            made = await bob.start()
+            made.serves("late")(serve)
+            asked = [asyncio.create_task(alice.request("bob", 1, service="late"))]
+            await asyncio.sleep(1)
+            await bob.kill(made)
+            asked.append(asyncio.create_task(alice.request("bob", 2, service="late")))
+            given_up = asyncio.create_task(alice.request("bob", 3, service="late", timeout=4))
+            made = await bob.start()
+            await asyncio.sleep(6)
+            assert given_up.done()
+            served.clear()
+            made.serves("late")(serve)
+            assert await asyncio.gather(*asked) == [1, 2]
+            assert served == [1, 2]
+            start = loop.now
+            with pytest.raises(RequestFailed, match="NoSuchService"):
+                await alice.request("bob", 4, service="none", timeout=60)
+            assert loop.now < start + HANDLERS_WITHIN
+            with pytest.raises(RequestFailed, match="NoSuchService"):
+                await alice.request("bob", 5, service="none", timeout=0.1)
+            with pytest.raises(TimeoutError):
+                await given_up
+            await asyncio.sleep(1)
+            assert bob.kept == 0
+            await bob.kill(made)
+
+    run(main)
 
 
 @pytest.mark.parametrize("how", ["refused", "cancelled", "malformed", "failed", "to itself"])

@@ -161,6 +161,7 @@ class Kit:
         self._nodes.add(self.node)
         self.node.farewell = self._say_farewell
         self._claim.begin()
+        self._requests.begin()
         self._tasks.spawn(self._read())
         self._tasks.spawn(self._watch())
         if self._read_within is not None:

@@ -42,6 +42,9 @@ __all__ = ["Handler", "Request", "Requests"]
 LONGEST_ERROR = 1000
 """How many characters of the text of an error travel."""
 
+HANDLERS_WITHIN = 10.0
+"""Seconds that a process which has come back from its store has to say what it serves."""
+
 GONE = "it has left, was given up, or has come back without its memory"
 
 
@@ -80,6 +83,16 @@ _Key = tuple[str, int, int]
 """Name and incarnation of the process that asks, and its number of the request."""
 
 
+class _Asked(NamedTuple):
+    """A request as it has arrived."""
+
+    key: _Key
+    source: str
+    service: str
+    headers: dict[str, HeaderValue]
+    data: bytes
+
+
 class Requests:
     """The requests that a process makes, and those that it serves."""
 
@@ -106,6 +119,24 @@ class Requests:
         self._running: dict[_Key, asyncio.Task[None]] = {}
         self._open: dict[_Key, Message] = {}
         """Requests that are not handled."""
+        self._early: list[_Asked] | None = None
+        """Requests that nobody serves yet, in a process that has just come back."""
+
+    def begin(self) -> None:
+        """Take requests from now on.
+
+        If the process has come back from its store, some are there at once, perhaps before the
+        application has said what it serves; it served them before, so they wait for a while.
+        """
+        if self._claim.runs:
+            self._early = []
+            self._tasks.spawn(self._refuse_early())
+
+    async def _refuse_early(self) -> None:
+        await asyncio.sleep(HANDLERS_WITHIN)
+        early, self._early = self._early, None
+        for asked in early or ():
+            self._admit(asked)
 
     @property
     def outstanding(self) -> int:
@@ -176,6 +207,7 @@ class Requests:
 
     def end(self, error: Exception) -> None:
         """Fail all requests made here, and cancel all handlers."""
+        self._early = None
         for pending in self._pending.values():
             self._fail(pending, error)
         self._waiting.clear()
@@ -198,6 +230,10 @@ class Requests:
         if service in self._services:
             raise KitError(f"another handler serves {service!r}")
         self._services[service] = handler
+        early = self._early or []
+        for asked in [one for one in early if one.service == service]:
+            early.remove(asked)
+            self._admit(asked)
 
     def received(self, message: Message, kind: Kind, reader: Reader) -> bool:
         """Process a message of another process; return whether it is handled later.
@@ -238,14 +274,18 @@ class Requests:
         if key in self._open:  # it came again, as this process has rejoined
             return message_id(message) == message_id(self._open[key])
         self._open[key] = message
-        self._admit(key, message.source, service, headers, reader.rest())
+        self._admit(_Asked(key, message.source, service, headers, reader.rest()))
         return True
 
-    def _admit(
-        self, key: _Key, source: str, service: str, headers: dict[str, HeaderValue], data: bytes
-    ) -> None:
+    def _admit(self, asked: _Asked) -> None:
         """Start to handle a request, have it wait, or refuse it."""
+        key, source, service, headers, data = asked
+        if key not in self._open:
+            return  # nobody waits for the answer any more
         if service not in self._services:
+            if self._early is not None and len(self._early) < self._most_waiting:
+                self._early.append(asked)
+                return
             message = f"{self._node.name} does not serve {service!r}"
             self._send_error(key, "NoSuchService", message)
             return
