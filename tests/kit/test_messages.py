@@ -9,6 +9,7 @@ import pytest
 
 from causewire import blocking
 from causewire.kit import GroupClosed, JoinFailed, Kit, KitError, PeerLost, Request
+from causewire.node import Superseded
 from causewire.testing.virtual import VirtualLoop, run
 
 from .helper import kit
@@ -58,5 +59,18 @@ def test_the_others_have_given_this_process_up() -> None:
             await asyncio.sleep(1)
             with pytest.raises(GroupClosed, match="gave it up; join again, or use stay"):
                 await room.send(b"x")
+
+    run(main)
+
+
+def test_the_iteration_over_a_kit_says_that_the_process_was_given_up() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        async with kit(loop, "alice") as alice, kit(loop, "bob") as bob:
+            await alice.node.send("bob", b"first")
+            messages = bob.__aiter__()
+            assert (await anext(messages)).payload == b"first"
+            await alice.node.forget("bob")
+            with pytest.raises(Superseded):
+                await anext(messages)
 
     run(main)

@@ -111,6 +111,8 @@ def test_a_full_disk_fails_requests_and_nothing_is_logged_twice(
             await asyncio.sleep(1)
             with pytest.raises(StoreFailed):
                 await made.request("alice", b"")
+            with pytest.raises(StoreFailed):
+                await anext(made.__aiter__())  # it does not end as if the node had been closed
             errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
             assert errors == ["bob stops: the disk is full"]
             await bob.kill(made)

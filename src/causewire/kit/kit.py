@@ -126,17 +126,10 @@ class Kit:
         spans = self._spans = tracing_of(tracing)
         spans.watch(node)
         self._taken = asyncio.Event()
-        self._claim = Claim(node, self._settle)
-        self._requests = Requests(self._claim, self._codec, self._tasks, spans, handlers, waiting)
+        claim = self._claim = Claim(node, self._settle)
+        self._requests = Requests(claim, self._codec, self._tasks, spans, handlers, waiting)
         self._groups = Groups(
-            self._claim,
-            self._codec,
-            self._tasks,
-            spans,
-            advertise,
-            self._taken,
-            history,
-            largest_state,
+            claim, self._codec, self._tasks, spans, advertise, self._taken, history, largest_state
         )
         self._queue = queue
         self._messages: deque[Message] = deque()
@@ -365,7 +358,12 @@ class Kit:
     # -- other messages -------------------------------------------------------
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """Yield what was sent with `Node.send`, until the kit or the node is closed."""
+        """Yield what was sent with `Node.send`, until the kit or the node is closed.
+
+        Raises:
+            StoreFailed: The store of the node could not be written.
+            Superseded: Others have given this process up, and it does not come back.
+        """
         while True:
             self._settle()  # who asks for the next has handled those before
             if self._messages:
@@ -376,8 +374,10 @@ class Kit:
                     self._reported.discard(message_id(message))
                 self._taken.set()
                 yield message
-            elif self._over is not None:
+            elif isinstance(self._over, Closed):
                 return
+            elif self._over is not None:
+                raise self._over
             else:
                 self._arrived.clear()
                 await self._arrived.wait()
