@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -59,3 +62,23 @@ def test_any_table_is_checked_in_parallel(
     assert shapes[0] > 1
     with pytest.raises(PipelineError, match="the table has no column peers"):
         check_dataframe(frame.drop("peers"))
+
+
+def test_a_long_run_without_lamport_times_is_not_read_again_and_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its rows are counted, and written once; everything else reads what was written."""
+    reads = tmp_path / "reads"
+    reads.mkdir()
+
+    def noted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (reads / uuid.uuid4().hex).touch()
+        yield from batches
+
+    events = long_run(7, steps=300, causal=False)
+    frame = frame_of(spark, events).drop("lamport").coalesce(1)
+    frame = frame.mapInArrow(noted, frame.schema)
+    outcomes = check_dataframe(frame, limits=SMALL, scratch=tmp_path)
+    found = report_of(outcomes.toArrow().cast(OUTCOME), 10)
+    assert found.violations == check(events).violations > 0
+    assert len(list(reads.iterdir())) <= 2

@@ -410,7 +410,7 @@ class _Work:
         place = Path(tempfile.mkdtemp(prefix="causewire-sorted-", dir=self._scratch))
         try:
             self._tell(f"sorting run {run!r}")
-            every = events.where(events.run == run)
+            every = self._kept(events.where(events.run == run), place / "every")
             prepare.refuse_second_starts(every)
             mine = every if self._strict else prepare.without_identical(every)
             identical = 0 if self._strict else every.count() - mine.count()
@@ -429,6 +429,12 @@ class _Work:
             return self._long_run(run, pieces, _LeftOut(identical, many, rows, lost))
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+    def _kept(self, rows: DataFrame, place: Path) -> DataFrame:
+        """Write rows of one run, which are asked for many times, so that they are read once."""
+        with described(self.spark, "check: keep rows that are in no order"):
+            rows.write.parquet(str(place))
+        return self.spark.read.parquet(str(place))
 
 
 def _error(trouble: Trouble) -> Exception:
