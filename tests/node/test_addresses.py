@@ -153,3 +153,30 @@ def test_a_blocking_node_keeps_messages_for_a_name_that_does_not_resolve_yet(
             names.known.add("bob.example")
             receipt.delivered(30)
             assert bob.receive(30).payload == b"x"
+
+
+@pytest.mark.parametrize("kind", ["asyncio", "blocking"])
+def test_of_a_host_with_several_families_an_address_that_can_be_used_is_taken(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        (socket.AF_INET6, 2, 17, "", ("::1", 2, 0, 0)),
+        (socket.AF_INET, 2, 17, "", ("127.0.0.1", 2)),
+    ]
+
+    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+        return found
+
+    async def main(loop: VirtualLoop) -> None:
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        peers: dict[str, Any] = {"bob": "localhost:2"}
+        async with node(loop, "bob", peers={}), node(loop, "alice", peers=peers) as alice:
+            await asyncio.wait_for((await alice.send("bob", b"x")).delivered(), 10)
+
+    if kind == "asyncio":
+        run(main)
+    else:
+        with blocking.Node("alice", drain=0.0) as alice:
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+            alice.add_peer("bob", "localhost:2")
+            assert alice.address_of("bob") == ("127.0.0.1", 2)

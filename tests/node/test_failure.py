@@ -242,11 +242,15 @@ def test_a_full_disk_does_not_touch_messages(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_when_the_node_closes_is_reported_as_well(
     kind: type[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full() -> None:
-        raise OSError(28, "No space left on device")
-
     def sabotage(alice: Any) -> None:
-        alice._recorder._writer.close = full
+        writer = alice._recorder._writer
+        close = writer.close
+
+        def full() -> None:
+            close()
+            raise OSError(28, "No space left on device")
+
+        writer.close = full
 
     async def main() -> None:
         async with Node("alice", trace=tmp_path / "alice.jsonl") as alice:

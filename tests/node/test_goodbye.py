@@ -108,3 +108,19 @@ def test_who_leaves_answers_the_goodbyes_of_others_before_its_socket_is_closed(
         await leaving
 
     run(main)
+
+
+@pytest.mark.parametrize("drain", [0.4, 2.0, 5.0])
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "with a message"])
+def test_a_peer_that_falls_silent_meanwhile_has_not_heard_of_it(drain: float, busy: bool) -> None:
+    async def main(loop: VirtualLoop) -> None:
+        async with node(loop, "alice"):
+            bob = await node(loop, "bob").start()
+            await (await bob.send("alice", b"x")).delivered()
+            isolate(loop, 2)
+            if busy:
+                await bob.send("alice", b"y")
+            assert await bob.close(drain) is not busy
+            assert bob.unheard == ("alice",)
+
+    run(main)

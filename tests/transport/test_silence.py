@@ -41,8 +41,20 @@ def mesh(size: int) -> Iterator[tuple[str, str]]:
         (list(hub(20)), "hub"),
         (list(hub_first(20)), "n07"),
         (list(hub_first(20)), "a hub"),
+        (list(hub(60)), "n19"),
+        (list(hub_first(60)), "n07"),
     ],
-    ids=["pair", "pair, the later", "mesh", "hub", "the hub", "first hub", "the first hub"],
+    ids=[
+        "pair",
+        "pair, the later",
+        "mesh",
+        "hub",
+        "the hub",
+        "first hub",
+        "the first hub",
+        "large hub",
+        "large first hub",
+    ],
 )
 def test_a_dead_process_is_silent_in_time(
     pairs: list[tuple[str, str]], victim: str, busy: bool

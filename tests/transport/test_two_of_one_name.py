@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from causewire.transport import NameInUse, NodeSuperseded, Transport
+from causewire.transport import NameInUse, NodeRenumbered, NodeSuperseded, Transport
 
 from .pair import PLAIN_AND_SEALED, A, B, Pair, events
 
 C = ("127.0.0.1", 3)
+D = ("127.0.0.1", 4)
 
 
 class Twins:
@@ -54,3 +55,37 @@ def test_a_process_that_was_restarted_has_no_twin(key: bytes | None) -> None:
     twins.exchange()
     assert not events(twins.twin)[1:]
     assert not [event for event in events(former) if isinstance(event, NameInUse)]
+
+
+@PLAIN_AND_SEALED
+def test_a_process_that_crashed_and_whose_clock_was_set_back_has_no_twin(
+    key: bytes | None,
+) -> None:
+    """Its peer has not noticed yet that the former one has ended."""
+    pair = Pair(key=key)
+    seen: list[Any] = []
+    for number in (1 << 60, (1 << 60) - (3_600_000 << 20)):
+        pair.ann = pair.start("ann", number)
+        pair.ann.add_peer("bob", B, pair.now)
+        pair.ann.send("bob", b"x")
+        for _ in range(3):
+            pair.exchange()
+            pair.later(0.2)
+        seen = events(pair.ann)
+    assert any(isinstance(event, NodeRenumbered) for event in seen)
+    assert not any(isinstance(event, NameInUse) for event in seen)
+
+
+@PLAIN_AND_SEALED
+def test_a_twin_whose_clock_is_behind_is_noticed_by_both(key: bytes | None) -> None:
+    twins = Twins(key)
+    twins.exchange()
+    pair = twins.pair
+    late = twins.places[D] = pair.start("bob", 5000)
+    late.add_peer("ann", A, pair.now)
+    for _ in range(10):
+        pair.now += 0.1
+        late.timer_fired(pair.now)
+        twins.exchange()
+    assert NameInUse("bob", "ann") in events(late)
+    assert events(twins.twin).count(NameInUse("bob", "ann")) >= 2

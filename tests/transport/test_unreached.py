@@ -150,3 +150,13 @@ def test_a_process_that_did_not_run_does_not_blame_its_peers() -> None:
     pair.send(b"x")
     pair.exchange()
     assert payloads(pair.bob) == [b"x"]
+
+
+def test_a_message_for_the_next_incarnation_says_that_the_peer_is_gone() -> None:
+    pair = Pair().meet()
+    pair.bob.close()
+    pair.exchange()
+    pair.ann.send("bob", b"x", wait_for_peer=True)
+    pair.later(3.0)
+    (why,) = pair.ann.blocked(pair.now)
+    assert "bob is gone; messages wait for its next incarnation" in str(why)

@@ -100,7 +100,7 @@ class Node(Resolving):
         self._transport.close()
         self._wake()
         deadline = max(deadline, time.monotonic() + min(GOODBYE, wait))
-        while self._transport.unheard and self._failure is None:
+        while self._goodbye_goes_on and self._failure is None:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
@@ -436,12 +436,17 @@ class Node(Resolving):
         """Wait until a receipt is settled, or the node is closed."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
-            while receipt.missing and self._open:
+            while self._settles and receipt.missing:
                 wait_until(self._settled, deadline, "the message has not been delivered")
 
     def _wait_until_handled(self, receipt: Receipt, timeout: float | None) -> None:
         """Wait until a message is handled, or will never be, or the node is closed."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
-            while self._open and receipt.unhandled():
+            while self._settles and receipt.unhandled():
                 wait_until(self._settled, deadline, "the message has not been handled")
+
+    @property
+    def _settles(self) -> bool:
+        """Whether anything is still to be heard of messages: not after it was given up."""
+        return self._open and not self._transport.me.superseded

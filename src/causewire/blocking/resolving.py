@@ -43,7 +43,7 @@ class Resolving(Driver):
     def _find(self, name: str, place: Place) -> Address | None:
         """Return the address of a peer, or None if it cannot be resolved yet."""
         try:
-            return lookup_now(place)
+            return lookup_now(place, self._here)
         except OSError as error:
             self._event_log.no_address(name, error)
             return None

@@ -106,12 +106,20 @@ def is_hostname(place: Place) -> bool:
     return not _numeric(place)[1]
 
 
-def _first(host: str, port: int, found: list[Any]) -> Address:
-    return str(found[0][4][0]), port
+def _best(port: int, found: list[Any], here: Address | None) -> Address:
+    """Return the first address that a socket at `here` can send to, or else the first one."""
+    addresses = [(str(one[4][0]), port) for one in found]
+    usable = [there for there in addresses if here is None or not mismatch(here, there)]
+    return (usable or addresses)[0]
 
 
-async def lookup(place: Place) -> Address:
+async def lookup(place: Place, here: Address | None = None) -> Address:
     """Return the numeric address of a place, without blocking the event loop.
+
+    Args:
+        place: The address, in which the host may have a name.
+        here: The address from which datagrams will be sent there. A host may have addresses of
+            several families.
 
     Raises:
         OSError: The name of the host cannot be resolved.
@@ -125,10 +133,10 @@ async def lookup(place: Place) -> Address:
         found = await loop.getaddrinfo(*address, type=socket.SOCK_DGRAM)
     except socket.gaierror as error:
         raise OSError(f"{address[0]}: {error.strerror}") from None
-    return _first(*address, found)
+    return _best(address[1], found, here)
 
 
-def lookup_now(place: Place) -> Address:
+def lookup_now(place: Place, here: Address | None = None) -> Address:
     """Return the numeric address of a place; the same as `lookup`, but it blocks."""
     address, numeric = _numeric(place)
     if numeric:
@@ -137,7 +145,7 @@ def lookup_now(place: Place) -> Address:
         found = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)
     except socket.gaierror as error:
         raise OSError(f"{address[0]}: {error.strerror}") from None
-    return _first(*address, found)
+    return _best(address[1], found, here)
 
 
 def check_socket(sock: Any) -> None:

@@ -93,7 +93,8 @@ class BaseNode(Generic[R]):
             process; by default it is made from the time.
         give_up_after: How many seconds a peer may leave messages or pings unanswered before
             it is given up: messages to it fail, and nobody waits for it any longer. A
-            mapping gives a time for each name; None means never. The default is 30 seconds:
+            mapping gives a time for each name, and for all others under `""`, by default the
+            same 30 seconds; None means never. The default is 30 seconds:
             longer than a restart, a pause for garbage collection or a change of routes
             usually takes, and shorter than callers of a service usually wait.
         read_within: How soon the application of this node promises to take a message, in
@@ -178,6 +179,8 @@ class BaseNode(Generic[R]):
             life += lives_in(trace, name)
         if give_up_after == "default":
             give_up_after = GIVE_UP_AFTER
+        elif isinstance(give_up_after, Mapping):
+            give_up_after = {"": GIVE_UP_AFTER, **give_up_after}
         times = give_up_after.values() if isinstance(give_up_after, Mapping) else [give_up_after]
         for seconds in times:
             if seconds is not None and not _is_number(seconds):
@@ -297,6 +300,11 @@ class BaseNode(Generic[R]):
         host, port = self._socket.getsockname()[:2]
         return host, port
 
+    @property
+    def _here(self) -> Address | None:
+        """The address on which this node listens, if it does."""
+        return None if self._socket is None else self.address
+
     def address_of(self, name: str) -> Address | None:
         """Return the address at which a peer is reached, or None if it is not known."""
         peer = self._transport.status().peers.get(name)
@@ -410,6 +418,12 @@ class BaseNode(Generic[R]):
         if left:
             _log.warning("%s closes with messages that were not delivered: %s", self.name, left)
         return self.drained
+
+    @property
+    def _goodbye_goes_on(self) -> bool:
+        """Whether a peer that is up may still acknowledge the goodbye."""
+        peers = self._transport.status().peers
+        return any(peers[name].up for name in self._transport.unheard)
 
     def _end_goodbye(self) -> None:
         """Record, and log, which peers have not acknowledged the goodbye."""

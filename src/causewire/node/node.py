@@ -130,7 +130,7 @@ class Node(Storing, Resolving, Watching):
             self._transport.close()
             bridge.flush()
             deadline = max(deadline, clock() + min(GOODBYE, wait))
-            while self._transport.unheard and clock() < deadline:
+            while self._goodbye_goes_on and clock() < deadline:
                 await asyncio.sleep(min(0.01, max(0.0, deadline - clock())))
             self._end_goodbye()
             bridge.flush()  # others who leave may wait for an answer
@@ -472,3 +472,9 @@ class Node(Storing, Resolving, Watching):
                 if isinstance(event, NodeSuperseded):
                     wake(self._senders)
                     wake(self._readers)
+                    self._receipts.wake_all()
+
+    @property
+    def _settles(self) -> bool:
+        """Whether anything is still to be heard of messages: not after it was given up."""
+        return self._bridge is not None and not self._transport.me.superseded

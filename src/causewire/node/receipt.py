@@ -133,7 +133,7 @@ class Receipt(BaseReceipt):
         """Wait until every receiver has delivered the message.
 
         Raises:
-            DeliveryFailed: A receiver is gone, or the node was closed before.
+            DeliveryFailed: A receiver is gone, or the node was closed or given up before.
             MessageCancelled: The message was cancelled.
             MessageExpired: Its time to live passed before it left.
         """
@@ -141,7 +141,7 @@ class Receipt(BaseReceipt):
         for session in sessions:
             if self.withdrawn:
                 break
-            if node._bridge is not None and session.confirmed < mid and not session.over:
+            if node._settles and session.confirmed < mid and not session.over:
                 await node._receipts.delivered(session, mid)
         self._check()
 
@@ -149,11 +149,11 @@ class Receipt(BaseReceipt):
         """Wait until the application of every receiver says that it has handled the message.
 
         Raises:
-            DeliveryFailed: A receiver is gone, or the node was closed before.
+            DeliveryFailed: A receiver is gone, or the node was closed or given up before.
             NodeError: A receiver does not report what its application has handled.
         """
         mid, _, node = self
-        while node._bridge is not None and (lacking := self.unhandled()):
+        while node._settles and (lacking := self.unhandled()):
             await node._receipts.handled(lacking[0], mid)
         self._check_handled()
 

@@ -45,7 +45,7 @@ class Resolving(BaseNode[Receipt]):
     async def _find(self, name: str, place: Place) -> Address | None:
         """Return the address of a peer, or None if it cannot be resolved yet."""
         try:
-            return await lookup(place)
+            return await lookup(place, self._here)
         except OSError as error:
             self._event_log.no_address(name, error)
             return None

@@ -143,7 +143,7 @@ class Greeter:
             stats.drop(DropReason.TOO_MANY_PEERS)
             return
         peers.greeted(peer, address)
-        if born < peers.floors.get(source, 0):
+        if born < peers.floor_of(source):
             self._answer(peer, born, greeting, secret, address, now)
         elif reason := self._incompatible(peer, greeting):
             self._refuse(peer, reason, greeting, address)
@@ -164,7 +164,7 @@ class Greeter:
         """Act on a greeting of a compatible peer, and answer it unless it is settled."""
         me, peers = self._me, self._peers
         known = peer.session.incarnation if peer.session is not None else 0
-        floor = max(peers.floors.get(peer.name, 0), known)
+        floor = peers.floor_of(peer.name)
         if greeting.answers > me.incarnation or greeting.rival:
             # Even a peer that is itself given up here may say so: then both come back.
             was = me.superseded
@@ -174,7 +174,7 @@ class Greeter:
         if born < floor:
             self._stats.drop(DropReason.STALE_INCARNATION)
             if not greeting.settled:
-                self._tell_stale(peer, floor, address)
+                self._tell_stale(peer, born, floor, address)
             return
         peer.token = greeting.token
         proved = self._paths.proved(address, greeting.repeats)
@@ -214,10 +214,20 @@ class Greeter:
         if asks:
             self.greet(peer, born, settled, address)
 
-    def _tell_stale(self, peer: Peer, floor: int, address: Address) -> None:
-        """Tell an incarnation that it is not accepted any more, and its rival of it."""
+    def _tell_stale(self, peer: Peer, born: int, floor: int, address: Address) -> None:
+        """Tell an incarnation that it is not accepted any more, and its rival of it.
+
+        If this one was not met before, the one with the higher number may have ended, and the
+        clock may have been set back. Then it is a rival if it still answers.
+        """
         session = peer.session
         rival = session is not None and session.established and not session.silent
+        if rival and session is not None and born != peer.replaced:
+            if peer.doubted is None:
+                peer.doubted = session.received.largest
+                session.ping_due = True
+                self._peers.active[session] = None
+            rival = session.received.largest > peer.doubted
         self.greet(peer, floor, True, address, rival)
         if rival and session is not None and session.address != address:
             self.greet(peer, session.incarnation, True, session.address, rival)

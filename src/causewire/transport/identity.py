@@ -75,6 +75,7 @@ class Peer:
         "aliases",
         "armed",
         "credit",
+        "doubted",
         "exchange",
         "gone",
         "gone_at",
@@ -85,6 +86,7 @@ class Peer:
         "lives",
         "name",
         "refused",
+        "replaced",
         "session",
         "token",
         "trouble",
@@ -115,6 +117,10 @@ class Peer:
         """The token of the last greeting that it sent (`heads`)."""
         self.credit: int | None = 0
         """How many greetings may be sent to an address that nobody has proved; None: any number."""
+        self.doubted: int | None = None
+        """The last datagram from it when another process of its name greeted."""
+        self.replaced = 0
+        """The incarnation in whose place it was met, if it was."""
         self.exchange: Exchange | None = None
         """The agreement on the keys of the next session."""
         self.greet_at: float | None = None

@@ -46,6 +46,7 @@ from .frames import put_run
 from .identity import Identity, Peer
 from .inbox import Inbox
 from .names import PeerName
+from .obituaries import LOWEST
 from .peers import Peers
 from .varint import put, put_text
 from .withdrawn import NOTHING, Withdrawn
@@ -114,6 +115,7 @@ class Journal(Native):
         self._known: dict[str, list[Any]] = {}
         self._floors: dict[str, int] = {}
         self._departures: set[str] = set()
+        self._lowest = 0
         self._incarnation = 0
         self._handled = inbox.handled
 
@@ -259,7 +261,9 @@ class Journal(Native):
                     news += (b"\x0a", put(len(text)), text)
             self._known = facts
         obituaries = self._peers.obituaries
-        if obituaries.floors != self._floors or obituaries.departures != self._departures:
+        known = self._floors, self._departures, self._lowest
+        if known != (obituaries.floors, obituaries.departures, obituaries.lowest):
+            self._lowest = obituaries.lowest
             self._floors = obituaries.floors.copy()
             self._departures = obituaries.departures.copy()
             text = json.dumps(self._words()).encode()
@@ -267,9 +271,10 @@ class Journal(Native):
         return news
 
     def _words(self) -> dict[str, int]:
-        """Return the obituaries, as they are sent to others."""
+        """Return the obituaries, as they are sent to others, and what old ones have left."""
         assert self._peers is not None
-        return {name: self._peers.obituaries.word(name) for name in self._floors}
+        words = {name: self._peers.obituaries.word(name) for name in self._floors}
+        return words | {LOWEST: self._lowest} if self._lowest else words
 
     def carried(self) -> list[Any]:
         """Return what the carrier keeps apart from the endpoint, as plain values."""

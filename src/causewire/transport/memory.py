@@ -13,6 +13,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from ..core.adaptive import Adaptive
@@ -35,7 +36,7 @@ from .ledger import Ledger
 from .listed_journal import ListedJournal
 from .listing import Listing
 from .names import PeerName
-from .obituaries import LEFT
+from .obituaries import LEFT, LOWEST
 from .peers import Peers
 from .session import Session
 from .varint import LARGEST, MalformedError, get, get_bytes, get_text
@@ -375,9 +376,10 @@ class Memory:
     ) -> None:
         """Give a new transport the peers and sessions of the former one."""
         for name, word in self.floors.items():
-            peers.floors[name] = word & (LEFT - 1)
-            if word & LEFT:
-                peers.obituaries.departures.add(name)
+            if name == LOWEST:
+                peers.obituaries.lowest = word
+            else:  # `inf`: the time that it is remembered begins anew
+                peers.obituaries.put(name, word & (LEFT - 1), word >= LEFT, inf)
         for name, facts in self.peers.items():
             address, _, lives, aliases, gone, left, alias, incarnation = facts
             peer = peers.known[name] = Peer(name, tuple(address))

@@ -26,7 +26,7 @@ told as soon as it contacts anybody, and may come back as a new incarnation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from .arrivals import Arrivals
@@ -105,7 +105,7 @@ class Peers:
         self.active: dict[Session, None] = {}
         """Sessions that may have something to send."""
         self.timers = Timers()
-        self.obituaries = Obituaries()
+        self.obituaries = Obituaries(config)
         self.floors = self.obituaries.floors
         """All incarnations of a process below this one are gone."""
         self.closing = False
@@ -205,7 +205,7 @@ class Peers:
             elif self._carrier.linked:  # which adds to every payload
                 session.inbound = Inbound(self._config.message + LONGEST)
             peer.session = self.live[name] = self.by_alias[alias] = session
-            session.trouble = peer.trouble
+            session.trouble, session.awaited = peer.trouble, peer.gone
             self.active[session] = None  # so that the peer is looked for
         return session
 
@@ -215,18 +215,19 @@ class Peers:
         """Begin the session with an incarnation that has proved to be alive."""
         former = peer.session
         if former is not None and former.incarnation not in (0, born):
+            peer.replaced = former.incarnation
             self.end(former, born, now, PeerRestarted)
         peer.refused = peer.gone = peer.left = False
-        peer.trouble, peer.credit = "", None
+        peer.trouble, peer.credit, peer.doubted = "", None, None
         self._established = True
         session = self.session(peer.name)
         if self._carrier.knows_older(peer.name, born):
-            self.announce(peer.name, born)
+            self.announce(peer.name, born, now)
         del self.by_alias[session.alias]
         session.alias = self._carrier.establish(session.alias, peer.name, born)
         self.by_alias[session.alias] = session
         self.arrivals.renamed |= session.alias != peer.name
-        session.trouble = ""
+        session.trouble, session.awaited = "", False
         peer.address = session.address = address
         exchange, peer.exchange = peer.exchange, None
         assert exchange is not None
@@ -344,7 +345,7 @@ class Peers:
         self._emit(Confirmed(session))
         self.room_again()
         if floor:
-            self.announce(name, floor, peer.left)
+            self.announce(name, floor, now, peer.left)
         if peer.wanted:
             self.greet_soon(peer, now + self._config.greet_again)
         else:
@@ -356,13 +357,20 @@ class Peers:
             self.starved = False
             self._emit(Room())
 
-    def announce(self, name: str, floor: int, left: bool = False) -> None:
+    def announce(self, name: str, floor: int, now: float, left: bool = False) -> None:
         """Tell everybody, before the next message, that a process is gone."""
-        word = self.obituaries.put(name, floor, left)
+        word = self.obituaries.put(name, floor, left, now)
         self._carrier.bury(name, floor)
         for other in self.live.values():
             if other.established:
                 self._tell(other, name, word)
+        self.obituaries.drop_old(now, self._unbury, self.known)
+
+    def floor_of(self, name: str) -> int:
+        """Return the lowest incarnation of a process that is accepted."""
+        session = self.live.get(name)
+        known = session.incarnation if session is not None else 0
+        return max(known, self.floors.get(name, 0 if known else self.obituaries.lowest))
 
     def _tell(self, session: Session, name: str, word: int) -> None:
         session.obituaries[name] = word
@@ -394,11 +402,10 @@ class Peers:
         if floor > known + 1 and not self._numbers.believable(floor, self.me.incarnation, now):
             self._stats.drop(DropReason.IMPLAUSIBLE_OBITUARY)
             return None
-        if session is None and not self._room_for_another(name, left, now):
-            self._stats.drop(DropReason.TOO_MANY_PEERS)
-            return None
+        if session is None and left and name not in self.known:
+            self.obituaries.stranger_left(name, now)
         if session is None or not 0 < known < floor:
-            self.announce(name, floor, left)
+            self.announce(name, floor, now, left)
             return None
         if floor == known + 1 and left:
             self.left(session, now)
@@ -410,16 +417,11 @@ class Peers:
             self.end(session, floor, now, PeerRestarted)
         return session
 
-    def _room_for_another(self, name: str, left: bool, now: float) -> bool:
-        """Return whether there is room for the obituary of a process without a session."""
-        obituaries = self.obituaries
-        for other in obituaries.old_strangers(now - self._config.linger):
-            gone = other in obituaries.departures and other not in self.known
-            if not gone or self._unbury(other):
-                obituaries.done_with(other)
-        if left and name not in self.known:
-            obituaries.stranger_left(name, now)
-        return name in self.floors or len(self.floors) < self._config.peers
+    def room_for(self, obituaries: Collection[tuple[str, int]], now: float) -> bool:
+        """Return whether there is room for obituaries, so that what follows may be accepted."""
+        if not (room := self.obituaries.room_for(obituaries, self.live)):
+            self.obituaries.drop_old(now, self._unbury, self.known)
+        return room
 
     def ends(self, obituaries: Iterable[tuple[str, int]]) -> bool:
         """Return whether any of these obituaries, as they are sent, ends a session here."""
@@ -482,9 +484,9 @@ class Peers:
             del self.known[peer.name]
 
     def _unbury(self, name: str) -> bool:
-        """Drop the obituary of a process that left, unless a peer or something here needs it."""
+        """Drop the obituary of a process, unless a peer or something here needs it."""
         untold = any(name in session.obituaries for session in self.live.values())
-        if untold or not self._carrier.unbury(name):
+        if name in self.live or untold or not self._carrier.unbury(name):
             return False
         self.obituaries.drop(name)
         return True

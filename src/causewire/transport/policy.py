@@ -8,7 +8,7 @@ from typing import TypeAlias
 __all__ = ["GiveUpAfter", "policy"]
 
 GiveUpAfter: TypeAlias = float | Mapping[str, float | None] | None
-"""Seconds for all peers, or for each by name; None for never."""
+"""Seconds for all peers, or for each by name, with `""` for all others; None for never."""
 
 
 def policy(given: GiveUpAfter) -> Callable[[str], float | None]:
@@ -27,5 +27,7 @@ def policy(given: GiveUpAfter) -> Callable[[str], float | None]:
         if not seconds > 0:
             raise ValueError(f"give_up_after must be above 0, not {seconds!r}")
     if isinstance(given, Mapping):
-        return dict(given).get
+        named = dict(given)
+        others = named.pop("", None)
+        return lambda name: named.get(name, others)
     return lambda name: given

@@ -56,7 +56,7 @@ class Pump:
         if self._lists:
             for name in carrier.take_older():
                 if (met := self._peers.live.get(name)) is not None and met.established:
-                    self._peers.announce(name, met.incarnation)
+                    self._peers.announce(name, met.incarnation, now)
         arrivals.collect()
         if arrivals.ready:
             arrivals.admit()

@@ -65,14 +65,14 @@ class Session(Account):
 
     __slots__ = (
         "_accepts", "_config", "_former", "_limit", "_opening", "_overhead", "_sealing",
-        "_taken", "_window", "ack_by",
-        "ack_due", "address", "agreement", "alias", "alone", "answer", "because",
+        "_taken", "_window", "ack_by", "ack_due", "address", "agreement", "alias", "alone",
+        "answer", "awaited", "because",
         "bye_acked", "bye_due", "confirmed", "connection", "control_due", "delivered",
         "established", "exchange", "flagged", "handled", "heard_at", "inbound",
         "incarnation", "label", "name", "obituaries", "obituaries_due", "over",
         "owes", "path", "patient", "peer_patient", "permit", "permit_by", "permitted",
-        "ping_due", "pinged_at", "progress", "received", "recovery", "send", "silent",
-        "stream", "trouble", "unconfirmed", "unhandled", "why_due",
+        "ping_due", "pinged_at", "progress", "received", "recovery", "rhythm", "send",
+        "silent", "stream", "trouble", "unconfirmed", "unhandled", "why_due",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +93,8 @@ class Session(Account):
         self.connection = 0
         """How many times that incarnation has come back with its memory."""
         self.established = False
+        self.awaited = False
+        """Whether the peer is gone, and its next incarnation was not reached yet."""
         self.over = False
         self.inbound = Inbound(config.message)
         self.received = Received()
@@ -163,6 +165,8 @@ class Session(Account):
         # Times.
         self.heard_at = 0.0
         self.pinged_at = 0.0
+        self.rhythm: float | None = None
+        """How long nothing had come from the peer before its last ping, if none was sent since."""
         self.owes: float | None = None
         """The time of the first datagram that it has not answered."""
         self.silent = False

@@ -248,12 +248,9 @@ class Transport(Generic[A]):
 
     @property
     def unheard(self) -> list[str]:
-        """After `close`: the peers that are up and have not acknowledged the goodbye."""
-        return [
-            name
-            for name, session in self._live.items()
-            if session.established and not session.silent and not session.bye_acked
-        ]
+        """After `close`: the peers that were reached and have not acknowledged the goodbye."""
+        live = self._live.items()
+        return [name for name, one in live if one.established and not one.bye_acked]
 
     # -- status ---------------------------------------------------------------
 
@@ -331,7 +328,8 @@ class Transport(Generic[A]):
             self.stats.drop(DropReason.NO_ROOM)
             return
         if rare:
-            if contents.control and not session.stream.acceptable(contents.control):
+            full = contents.control and not session.stream.acceptable(contents.control)
+            if full or not self._peers.room_for(contents.obituaries, now):
                 self.stats.drop(DropReason.NO_ROOM)
                 return
             if contents.challenge:
@@ -341,13 +339,15 @@ class Transport(Generic[A]):
         if address != session.address and number > received.largest:
             self._paths.seen(session, address, now)
         received.add(number)
-        session.heard_at = now
+        before, session.heard_at = session.heard_at, now
         if session.silent:
             session.silent = False
             self._events.append(PeerUp(session.name))
         if contents.eliciting:
             if messages or rare:
                 session.ack_due = True
+                if not messages:
+                    session.rhythm = now - before
             elif session.ack_by is None:
                 session.ack_by = now + self.config.ack_delay
         self._peers.active[session] = None

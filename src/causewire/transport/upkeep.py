@@ -154,12 +154,17 @@ class Upkeep:
 
         Of two peers that are idle, the one with the lower name comes first. The other one's
         ping leaves after half of `silent_after`, unless peers are many, and so it notices within
-        `silent_after` that the peer is dead (`_silent_at`).
+        `silent_after` that the peer is dead (`_silent_at`). A process with many peers, such as a
+        server, does not ping those that ping it, until the next ping of one is late.
         """
         config = self._config
         pause = config.keepalive
         if pause is None:
-            pause = max(0.4 * config.silent_after, 0.5 * (len(self._peers.live) - MANY))
+            often = 0.4 * config.silent_after
+            pause = max(often, 0.5 * (len(self._peers.live) - MANY))
+            rhythm = peer.session.rhythm if peer.session is not None else None
+            if rhythm is not None and rhythm < pause > often:
+                return 1.25 * max(often, rhythm)
         return pause if self._me.name < peer.name else 1.25 * pause
 
     def _silent_at(self, session: Session, owes: float) -> float:
@@ -204,7 +209,7 @@ class Upkeep:
             if not session.silent and now >= self._silent_at(session, owes):
                 self._silent(session, now - min(owes, session.heard_at))
         if now >= max(session.heard_at, session.pinged_at) + self._keepalive(peer):
-            session.pinged_at = now
+            session.pinged_at, session.rhythm = now, None  # it may ping less often now
             if not recovery.sent:
                 session.ping_due = True
                 self._peers.active[session] = None

@@ -182,7 +182,11 @@ def _messages(n: int) -> str:
     return "1 message" if n == 1 else f"{n} messages"
 
 
-def _not_reached(name: str, since: float | None, trouble: str, now: float) -> str:
+def _not_reached(
+    name: str, since: float | None, trouble: str, now: float, gone: bool = False
+) -> str:
+    if gone:
+        return f"{name} is gone; messages wait for its next incarnation"
     if trouble:
         return f"{name} was refused: {trouble}"
     tried = "" if since is None else f", tried for {now - since:.1f} s"
@@ -192,7 +196,7 @@ def _not_reached(name: str, since: float | None, trouble: str, now: float) -> st
 def _silence(session: Session, now: float) -> str:
     owes = session.owes
     if session.trouble or not session.established:
-        return _not_reached(session.name, owes, session.trouble, now)
+        return _not_reached(session.name, owes, session.trouble, now, session.awaited)
     if owes is None or now - owes < 1:
         return f"{session.name} answers"
     return f"nothing has come from {session.name} for {now - owes:.1f} s"
