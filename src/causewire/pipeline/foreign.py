@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ..check import Report
@@ -13,7 +14,7 @@ from ..trace.formats.shiviz_log import STRAY
 from .check import check_runs
 from .errors import PipelineError, reason
 from .namesakes import with_namesakes
-from .outcomes import ERROR, OUTCOME, error_of, report_of
+from .outcomes import ERROR, OUTCOME, error_of, folded, report_of
 from .session import session
 from .sources import Ingested, ingest
 from .tasks import described
@@ -67,7 +68,9 @@ def check_foreign(
             try:
                 events = found.events
                 with described(spark, f"check: runs of {kind}"):
-                    table = check_runs(events, examples=examples).toArrow().cast(OUTCOME)
+                    outcomes = check_runs(events, examples=examples)
+                    shown = outcomes.mapInArrow(partial(folded, examples=examples), outcomes.schema)
+                    table = shown.toArrow().cast(OUTCOME)
                 table = with_namesakes(table, events.select, examples)
                 with described(spark, f"check: what was not understood of {kind}"):
                     refused = found.quarantine.groupBy("reason").count().collect()

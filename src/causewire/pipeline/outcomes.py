@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ __all__ = [
     "detail_of",
     "error_of",
     "failed",
+    "folded",
     "judged",
     "out_of_order",
     "outcome",
@@ -192,22 +194,76 @@ def report_of(table: pa.Table, examples: int) -> Report:
 
     Runs of which there is nothing to say but their sums are added up as columns.
     """
-    special = pc.greater(
-        pc.add(
-            pc.add(
-                pc.list_value_length(table["examples"]), pc.list_value_length(table["bad_rows"])
-            ),
-            pa.chunked_array(
-                [pa.array([len(bad) for bad in table["bad"].to_pylist()], pa.int32())]
-            ),
-        ),
-        0,
-    )
+    sums = table.filter(pc.is_null(table["run"])).to_pylist()
+    table = table.filter(pc.is_valid(table["run"]))
+    special = _special(table)
     plain = table.filter(pc.invert(special))
-    sums: dict[str, Any] = {name: pc.sum(plain[name]).as_py() or 0 for name in _SUMS}
-    sums["delivered"] = pc.any(plain["delivered"]).as_py() or False
     rows = sorted(table.filter(special).to_pylist(), key=lambda row: (row["position"], row["run"]))
-    reports = [Report(runs=plain.num_rows, **sums), *map(report_of_row, rows)]
+    reports = [
+        Report(runs=plain.num_rows, **_sums_of(plain)),
+        *(replace(report_of_row(row), runs=row["position"]) for row in sums),
+        *map(report_of_row, rows),
+    ]
     whole = merged(reports, examples)
     whole.doubtful = sum(report.doubtful for report in reports)
     return whole
+
+
+def _special(table: pa.Table) -> pa.ChunkedArray:
+    """Return of which runs there is more to say than their sums."""
+    shown = pc.add(pc.list_value_length(table["examples"]), pc.list_value_length(table["bad_rows"]))
+    bad = pa.chunked_array([pa.array([len(b or ()) for b in table["bad"].to_pylist()], pa.int32())])
+    return pc.greater(pc.add(shown, bad), 0)
+
+
+def _sums_of(table: pa.Table) -> dict[str, Any]:
+    sums: dict[str, Any] = {name: pc.sum(table[name]).as_py() or 0 for name in _SUMS}
+    sums["delivered"] = pc.any(table["delivered"]).as_py() or False
+    return sums
+
+
+def folded(batches: Iterable[pa.RecordBatch], examples: int) -> Iterator[pa.RecordBatch]:
+    """Yield the outcomes that a report shows, and the sums of all others as one row.
+
+    That row has no `run`, and the number of runs as its `position`. `report_of` gives the same
+    report for what is folded, and the driver does not get a row for each run. Runs with
+    duplicates or trouble stay as they are: somebody has to look at them again.
+
+    Args:
+        batches: Outcomes, as `OUTCOME`.
+        examples: How many violations, and how many bad rows, a report shows.
+    """
+    total: Report = Report()
+    kept: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
+
+    def add(report: Report) -> None:
+        nonlocal total
+        total = merged([total, report], 0)
+
+    def trim() -> None:
+        shown.sort(key=lambda row: (row["position"], row["run"]))
+        some = [row for row in shown if row["examples"]][:examples]
+        some += [row for row in shown if row["bad_rows"]][:examples]
+        chosen = {id(row) for row in some}
+        for row in shown:
+            if id(row) not in chosen:
+                add(report_of_row(row | {"examples": [], "bad_rows": []}))
+        shown[:] = [row for row in shown if id(row) in chosen]
+
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        again = pc.or_(pc.is_valid(table["trouble"]), pc.greater(table["duplicates"], 0))
+        special = pc.or_(pc.fill_null(again, True), pc.fill_null(_special(table), True))
+        plain = table.filter(pc.invert(special))
+        add(Report(runs=plain.num_rows, **_sums_of(plain)))
+        for row in table.filter(special).to_pylist():
+            look = row["trouble"] or row["duplicates"] or dict(row["bad"]).get(RECEIVED_AGAIN)
+            (kept if look else shown).append(row)
+        if len(shown) > 1000 + 4 * examples:
+            trim()
+    trim()
+    rows = kept + shown
+    if total.runs:
+        rows.append({**row_of("", total.runs, total), "run": None})
+    yield from pa.Table.from_pylist(rows, OUTCOME).to_batches()
