@@ -101,9 +101,13 @@ NAMED = r"(?<host>\S*) (?<clock>{.*})\n(?<event>send (?<send>\S+)|got (?<deliver
 
 
 def test_the_engine_makes_no_difference_to_logs(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was inferred is said to be so, lines between events are counted, and the rest fits."""
+    monkeypatch.chdir(tmp_path)  # where executors are not
     good, bad = tmp_path / "good", tmp_path / "bad"
     for name, text in {"a": LOG, "b": "a remark\n" + LOG, "c": "nothing else\n"}.items():
         good.mkdir(exist_ok=True)
@@ -113,13 +117,13 @@ def test_the_engine_makes_no_difference_to_logs(
     told: dict[str, list[Any]] = {"local": [], "spark": []}
     for engine, said in told.items():
         for more in (["--format", "shiviz"], ["--regex", NAMED]):
-            assert main(["check", str(good), "--engine", engine, "--json", *more]) == 1
+            assert main(["check", "good", "--engine", engine, "--json", *more]) == 1
             found = json.loads(capfd.readouterr().out)
             said.append(found)
             assert found["inferred"] == (more[0] == "--format")
             assert found["violations"] == (0 if found["inferred"] else 2)
             assert found["quarantined"] == 3
-        assert main(["check", str(bad), "--engine", engine, "--regex", NAMED]) == 2
+        assert main(["check", "bad", "--engine", engine, "--regex", NAMED]) == 2
         said.append(capfd.readouterr().err)
     assert told["local"] == told["spark"]
 

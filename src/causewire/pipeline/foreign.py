@@ -11,6 +11,7 @@ from ..check import Report
 from ..trace import TraceError
 from ..trace.formats.rows import Refused, unread_files
 from ..trace.formats.shiviz_log import STRAY
+from ..trace.storage import absolute, expand
 from .check import check_runs
 from .errors import PipelineError, reason
 from .namesakes import with_namesakes
@@ -61,6 +62,25 @@ def check_foreign(
         TraceError: Nothing could be understood, or a run cannot have happened.
         PipelineError: Spark failed.
     """
+    names = {absolute(str(file)): str(file) for path in paths for file in expand(path)}
+    try:
+        return _checked(paths, kind, names, master, examples, config, options)
+    except TraceError as error:
+        if type(error) is not TraceError or error.file not in names:
+            raise
+        raise TraceError(names[error.file], error.row, error.reason) from None
+
+
+def _checked(
+    paths: Sequence[str],
+    kind: str,
+    names: Mapping[str, str],
+    master: str | None,
+    examples: int,
+    config: Mapping[str, str] | None,
+    options: Mapping[str, str],
+) -> ForeignReport:
+    """Return the report; `names` says how files were called by whoever asked."""
     with session(master, config=config) as spark:
         try:
             found = ingest(spark, paths, kind, **options)
@@ -84,7 +104,8 @@ def check_foreign(
             raise
         except Exception as error:  # Py4J, gRPC and the JVM raise what they like
             raise PipelineError(f"the check failed: {reason(error)}") from None
-    quarantine = [Refused(r.file, r.row, r.reason, r.text) for r in first]
+    quarantine = [Refused(names.get(r.file, r.file), r.row, r.reason, r.text) for r in first]
+    understood = {names.get(file, file) for file in understood}
     if table.num_rows == 0:
         if not quarantine:
             raise TraceError(paths[0], None, "no rows")

@@ -73,7 +73,8 @@ def ingest(
         return Ingested(rows_of_spans(spark, files, "auto" if kind == "spans" else kind, how))
     register(spark)
     reader = spark.read.format("causewire").options(kind=kind, show="all", **options)
-    return Ingested(reader.option("paths", json.dumps(list(paths))).load())
+    places = [absolute(str(path)) for path in paths]  # Spark may be in another directory
+    return Ingested(reader.option("paths", json.dumps(places)).load())
 
 
 def from_table(table: DataFrame, columns: str | Mapping[str, Any], name: str = "table") -> Ingested:
