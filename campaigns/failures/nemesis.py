@@ -4,9 +4,10 @@
         [--seed S] [--out out/nemesis]
 
 Processes talk to each other through a proxy while a nemesis freezes, kills, restarts and
-cuts them off, makes them leave, come back with a clock set back, forget one another,
-stop reading, and damages, loses, copies and delays their datagrams. Rounds of a minute
-alternate between the protocols. At the end of a round all faults end, and then
+cuts them off, kills single links, makes them leave, come back with a clock set back, forget
+one another, stop reading, floods them, has strangers with another protocol and living processes
+with their own names call them, and damages, loses, copies and delays their datagrams. Rounds of
+a minute alternate between the protocols. At the end of a round all faults end, and then
 
     order       of two messages that a process delivered, the cause came first
     duplicates  no process delivered a message twice
@@ -25,6 +26,7 @@ import argparse
 import asyncio
 import json
 import signal
+import socket
 import sys
 import time
 from collections import defaultdict
@@ -33,8 +35,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, TextIO
 
+from causewire.node import Node
 from causewire.testing.cluster import Cluster
 from causewire.trace import DELIVER, SEND, Event, open_trace
+from causewire.transport.heads import GREETING
 
 WORKER = Path(__file__).with_name("talker.py")
 PROTOCOLS = ("csps", "sps", "adaptive")
@@ -55,8 +59,9 @@ class Verdict(NamedTuple):
 class Nemesis:
     """Does one thing after another to the processes of a cluster."""
 
-    def __init__(self, cluster: Cluster, random: Random, log: TextIO) -> None:
+    def __init__(self, cluster: Cluster, protocol: str, random: Random, log: TextIO) -> None:
         self.cluster = cluster
+        self.protocol = protocol
         self.random = random
         self.log = log
         self.began = time.monotonic()
@@ -83,6 +88,10 @@ class Nemesis:
             "revive": self.revive,
             "leave": self.leave,
             "cut": self.cut,
+            "kill link": self.kill_link,
+            "flood": self.flood,
+            "stranger": self.stranger,
+            "twin": self.twin,
             "heal": self.heal,
             "weather": self.weather,
             "move": self.move,
@@ -144,9 +153,45 @@ class Nemesis:
         self.note(f"cut {', '.join(side)} off")
         self.cluster.proxy.partition(side)
 
+    async def kill_link(self) -> None:
+        source, target = self.random.sample(self.cluster.names, 2)
+        both = self.random.random() < 0.5
+        self.note(f"kill the link from {source} to {target}{' and back' if both else ''}")
+        links = {(source, target), *([(target, source)] if both else [])}
+        self.cluster.proxy.dead = frozenset(links)
+
     async def heal(self) -> None:
         self.note("heal")
         self.cluster.proxy.partition(())
+        self.cluster.proxy.dead = frozenset()
+
+    async def flood(self) -> None:
+        """Send a process forged greetings, from one port."""
+        name = self.random.choice(self.cluster.names)
+        self.note(f"flood {name}")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for _ in range(50):
+                for _ in range(40):
+                    body = self.random.randbytes(self.random.randint(20, 160))
+                    sock.sendto(bytes([GREETING]) + body, self.cluster.proxy.places[name])
+                await asyncio.sleep(0.01)
+
+    async def stranger(self) -> None:
+        """Have a process with another protocol call one."""
+        await self.call(f"stranger {self.random.randint(1, 3)}", "fifo")
+
+    async def twin(self) -> None:
+        """Have a second living process with the name of one call another."""
+        await self.call(self.random.choice(self.cluster.names), self.protocol)
+
+    async def call(self, name: str, protocol: str) -> None:
+        peer = self.random.choice([other for other in self.cluster.names if other != name])
+        number = self.random.choice((None, 1000))
+        self.note(f"another {name}, protocol {protocol}, number {number or 'new'}, calls {peer}")
+        place = self.cluster.proxy.places[peer]
+        settings: dict[str, Any] = {"incarnation": number, "drain": 0.2}
+        async with Node(name, protocol=protocol, peers={peer: place}, **settings):
+            await asyncio.sleep(self.random.uniform(0.2, 1.0))
 
     async def weather(self) -> None:
         proxy, random = self.cluster.proxy, self.random
@@ -183,6 +228,7 @@ class Nemesis:
         """End every fault, and start who is dead."""
         proxy = self.cluster.proxy
         proxy.partition(())
+        proxy.dead = frozenset()
         proxy.loss = proxy.duplicate = proxy.corrupt = 0.0
         proxy.delay = (0.0, 0.002)
         while self.frozen:
@@ -227,7 +273,7 @@ async def round_of(
     faults = {"seed": seed, "delay": (0.0, 0.002)}
     with (folder / "log.txt").open("w") as log:
         async with Cluster(names, WORKER, faults, each=each, **settings) as cluster:
-            nemesis = Nemesis(cluster, random, log)
+            nemesis = Nemesis(cluster, protocol, random, log)
             nemesis.note(f"{protocol}, seed {seed}")
             for name in names:
                 cluster.tell(name, "go")

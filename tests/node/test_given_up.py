@@ -76,3 +76,32 @@ def test_others_than_those_named_are_given_up_after_the_default() -> None:
                 assert [e.name for e in seen if isinstance(e, PeerForgotten)] == gone
 
     run(main)
+
+
+def test_who_rejoins_does_not_look_for_strangers_nor_for_ever_for_who_called_it() -> None:
+    """alice was named by nobody; carol has called bob and dies, a stranger was refused by him."""
+
+    async def main(loop: VirtualLoop) -> None:
+        settings: dict[str, Any] = {"peers": {}, "give_up_after": 10.0}
+        bob = await node(loop, "bob", rejoin=True, **settings).start()
+        caller: dict[str, Any] = {"peers": {"bob": bob.address}}
+        async with node(loop, "alice", protocol="fifo", **caller):
+            await asyncio.sleep(2)  # it is refused
+        carol = await node(loop, "carol", **caller).start()
+        await (await carol.send("bob", b"x")).delivered()
+        isolate(loop, 3)
+        bob._transport.me.superseded = bob.incarnation + 1
+        await bob.rejoin()
+        await asyncio.sleep(5)
+        assert [reason.peer for reason in bob.blocked()] in ([], ["carol"])
+        await asyncio.sleep(10)
+        assert bob.blocked() == []
+        await asyncio.sleep(70)
+        assert not bob._transport.status().peers
+        loop.network.fate = lambda *_: [0.001]
+        await asyncio.sleep(20)  # carol was alive all the time, and calls again
+        assert bob.peers_up() == ["carol"]
+        await carol.close(0)
+        await bob.close(0)
+
+    run(main)

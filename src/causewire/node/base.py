@@ -337,10 +337,11 @@ class BaseNode(Generic[R]):
             self._held.begin_life()
         self._transport.observer = self._held or self._recorder
         for name, peer in old.status().peers.items():
-            self._meet(name, peer.address, now)
+            if peer.wanted or peer.met:
+                self._meet(name, peer.address, now, peer.wanted)
         old.abort()
 
-    def _meet(self, name: str, address: Address | None, now: float) -> None:
+    def _meet(self, name: str, address: Address | None, now: float, wanted: bool = True) -> None:
         """Make a process known to the transport.
 
         If its address is not known yet, messages to it are kept; an earlier address still counts.
@@ -353,7 +354,7 @@ class BaseNode(Generic[R]):
             trouble = f"its host name{host} does not resolve yet"
         else:
             trouble = mismatch(self.address, address)
-        self._transport.add_peer(name, address, now, trouble)
+        self._transport.add_peer(name, address, now, trouble, wanted)
 
     def _remember(self, name: str, place: Place) -> bool:
         """Note where a peer is to be looked for, if that may change; return whether it may."""

@@ -45,6 +45,8 @@ class Proxy:
         """The range of delays in seconds; each datagram draws its own, so a wide range reorders."""
         self.cut: frozenset[str] = frozenset()
         """Processes that are cut off from the others."""
+        self.dead: frozenset[tuple[str, str]] = frozenset()
+        """Links that carry nothing: source and target."""
         self.carried = 0
         self.lost = 0
         self._random = Random(seed)
@@ -102,7 +104,8 @@ class Proxy:
     def _carry(self, source: str, target: str, data: bytes) -> None:
         random = self._random
         for _ in range(2 if random.random() < self.duplicate else 1):
-            if random.random() < self.loss or (source in self.cut) != (target in self.cut):
+            apart = (source in self.cut) != (target in self.cut) or (source, target) in self.dead
+            if random.random() < self.loss or apart:
                 self.lost += 1
                 continue
             copy = data

@@ -118,7 +118,9 @@ class Peers:
 
     # -- processes ------------------------------------------------------------
 
-    def add(self, name: str, address: Address, now: float, trouble: str = "") -> None:
+    def add(
+        self, name: str, address: Address, now: float, trouble: str = "", wanted: bool = True
+    ) -> None:
         """Make a process known, or its new address, and look for it.
 
         Args:
@@ -126,6 +128,7 @@ class Peers:
             address: Its address.
             now: The time.
             trouble: Why datagrams cannot be sent to that address, if that is known.
+            wanted: Whether to look for it until it is given up by hand.
 
         Raises:
             ValueError: The name cannot travel, or there are too many peers.
@@ -141,12 +144,10 @@ class Peers:
             return
         peer.address = peer.home = address
         peer.credit = None
-        if peer.session is not None:
-            peer.session.address = address
-        peer.wanted = True
+        peer.wanted, peer.gone_at = peer.wanted or wanted, now
         peer.trouble = trouble
         if peer.session is not None:
-            peer.session.trouble = trouble
+            peer.session.address, peer.session.trouble = address, trouble
         if trouble and not peer.refused:
             self._emit(PeerRefused(name, trouble))
         peer.refused = bool(trouble)

@@ -29,6 +29,10 @@ class PeerStatus(NamedTuple):
     """Of these, messages that the protocol holds back."""
     round_trip: float
     """Smoothed round-trip time in seconds."""
+    wanted: bool = True
+    """Whether the driver has named it."""
+    met: bool = True
+    """Whether there was a session with it, and it neither left nor was given up."""
 
 
 class Status(NamedTuple):
@@ -48,9 +52,9 @@ class Status(NamedTuple):
 
 def _peer_status(peer: Peer) -> PeerStatus:
     """Return the status of a peer."""
-    session = peer.session
+    session, met = peer.session, peer.lives > 0 and not peer.gone
     if session is None:
-        return PeerStatus(peer.name, peer.address, 0, False, 0, 0, 0.0)
+        return PeerStatus(peer.name, peer.address, 0, False, 0, 0, 0.0, peer.wanted, met)
     return PeerStatus(
         peer.name,
         session.address,
@@ -59,6 +63,8 @@ def _peer_status(peer: Peer) -> PeerStatus:
         session.has_messages - len(session.outbound.withdrawn),
         session.held,
         session.recovery.round_trip.smoothed,
+        peer.wanted,
+        met,
     )
 
 

@@ -307,6 +307,10 @@ class Upkeep:
                 session.silent = True
             elif not session.silent and now >= session.owes + config.silent_after:
                 self._silent(session, now - session.owes)
+        if session is None and not peer.wanted and peer.greet_at is not None:
+            patience = self._give_up_after(peer.name)
+            if peer.credit is None and patience is not None and now >= peer.gone_at + patience:
+                peer.greet_at, peer.gone, peer.gone_at = None, True, now
         if peer.greet_at is not None and peer.greet_at <= now:
             if peer.credit is None:
                 self._greet(peer, 0, peer.address)
