@@ -27,7 +27,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -223,7 +222,11 @@ class _Work:
     def check(self, files: Sequence[str]) -> pa.Table:
         """The outcomes of all runs."""
         table = self._checked(files)
-        return with_namesakes(table, partial(prepare.read, self.spark, files), self._examples)
+
+        def read(columns: Sequence[str]) -> DataFrame:
+            return prepare.read(self.spark, files, columns)
+
+        return with_namesakes(table, read, self._examples)
 
     def _checked(self, files: Sequence[str]) -> pa.Table:
         if all(file.endswith(".parquet") for file in files):
