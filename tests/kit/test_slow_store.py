@@ -140,3 +140,23 @@ def test_a_disk_that_is_full_when_a_request_is_answered(write: int) -> None:
             await bob.kill(made)
 
     run(main)
+
+
+def test_a_request_to_itself_across_a_rejoin() -> None:
+    """Each incarnation numbers its messages to itself anew."""
+
+    async def main(loop: VirtualLoop) -> None:
+        async with alice_and_bob(loop, rejoin=True) as (alice, bob):
+            made = await bob.start()
+            asked = asyncio.create_task(made.request("bob", b"20 self"))
+            await asyncio.sleep(1)
+            await alice.node.forget("bob")
+            await asyncio.sleep(3)
+            for k in range(30):
+                await made.request("bob", b"0 %d" % k)
+            await asyncio.gather(asked, return_exceptions=True)
+            await asyncio.sleep(30)
+            assert bob.kept == 0
+            await bob.kill(made)
+
+    run(main)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from causewire.transport import TransportConfig
+from causewire.transport.numbers import Numbers
 from causewire.transport.obituaries import LEFT
 
 from .pair import B, Pair, payloads
@@ -70,3 +71,46 @@ def test_a_number_that_leaves_no_higher_ones_is_not_believed() -> None:
         pair.later(1.0)
         pair.exchange()
     assert pair.ann.me.incarnation == before
+
+
+def test_who_was_first_met_by_somebody_who_knows_nothing_learns_its_number_all_the_same() -> None:
+    """carol comes back with a clock set back by years, and meets bob, who has just started."""
+    group = Three()
+    high = 1 << 60
+    group.all["carol"] = transport("carol", high)
+    group.introduce("carol")
+    group.run(3.0)
+    assert group["ann"]._peers.live["carol"].incarnation == high
+    group.isolate("carol")
+    group["ann"].forget("carol", group.now)
+    group.cut |= {("ann", "bob"), ("bob", "ann")}
+    group.run(1.0)
+    for name, number in (("bob", high + (7 << 20)), ("carol", 500)):
+        group.all[name] = transport(name, number)
+        group.introduce(name)
+    group.cut = {(x, y) for x, y in group.cut if "ann" in (x, y)}
+    group.run(1.0)
+    assert group["bob"]._peers.live["carol"].incarnation == 500
+    group.cut = set()
+    group.run(10.0)
+    assert group["carol"].me.superseded > high
+
+
+@pytest.mark.parametrize("informants", [1, 2])
+def test_who_has_peers_believes_two_others(informants: int) -> None:
+    numbers = Numbers()
+    far = 1 << 60
+    believed = {
+        numbers.claimed(far + k, f"peer {k}", False, now)
+        for now in (1.0, 3.0)
+        for k in range(informants)
+    }
+    assert believed == ({0, far} if informants == 2 else {0})
+
+
+def test_numbers_that_all_peers_but_one_would_choose_are_believed() -> None:
+    numbers, far = Numbers(), 1 << 60
+    assert not numbers.believable(far, 5, [], 1.0)
+    assert numbers.believable(far, 5, [far], 1.0)
+    assert not numbers.believable(far, 5, [far, 7], 1.0)
+    assert numbers.believable(far, 5, [far, 7, far], 1.0)

@@ -79,6 +79,8 @@ class Storing(BaseNode[Receipt]):
         if self._gate is None:
             raise NodeError(f"{self.name} has no store")
         mid, sessions, _ = receipt
+        if self._gate.stored < mid:
+            self._gate.check()
         while self._gate.stored < mid and not (sessions and all(s.over for s in sessions)):
             if not isinstance(self._bridge, StoreBridge):
                 raise Closed(f"{self.name} is not running")

@@ -352,9 +352,9 @@ class _Unpacked(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+    def seek(self, offset: int, start: int = os.SEEK_SET, /) -> int:
         try:
-            return self._gzip.seek(offset, whence)
+            return self._gzip.seek(offset, start)
         except (EOFError, zlib.error) as error:
             raise OSError(str(error)) from None
 

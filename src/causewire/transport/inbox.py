@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.endpoint import Delivery
 from .handling import ReportedDelivery
-from .names import message_id
+from .names import PeerName, message_id
 
 if TYPE_CHECKING:
     from .journal import Journal
@@ -216,8 +216,12 @@ class Inbox(deque[Any]):
 
 
 def _key(item: Any) -> Any:
-    """Return what identifies a message, or an event, as long as it is not handled."""
-    return message_id(item) if isinstance(item, Delivery) else id(item)
+    """Return what identifies a message, or an event, as long as it is not handled.
+
+    Messages to oneself are numbered anew by each incarnation.
+    """
+    by_number = isinstance(item, Delivery) and isinstance(item.source, PeerName)
+    return message_id(item) if by_number else id(item)
 
 
 class _Ready(deque[Any]):

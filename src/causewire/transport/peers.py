@@ -86,13 +86,9 @@ class Peers:
         entropy: Callable[[int], bytes],
     ) -> None:
         self.me, self._entropy = me, entropy
-        self._carrier = carrier
-        self._ledger = ledger
-        self.arrivals = arrivals
-        arrivals.me = me
-        self._config = config
-        self._stats = stats
-        self._emit = emit
+        self._carrier, self._ledger = carrier, ledger
+        self.arrivals, arrivals.me = arrivals, me
+        self._config, self._stats, self._emit = config, stats, emit
         self.known: dict[str, Peer] = {}
         self.live: dict[str, Session] = {}
         """The sessions that are not over, by name."""
@@ -259,9 +255,9 @@ class Peers:
         me = self.me
         if self.closing:
             return  # of a process that leaves, the others say the same, and it leaves anyway
-        if not self._numbers.believable(incarnation, me.incarnation, now):
-            new = not self._established
-            incarnation = self._numbers.claimed(incarnation, informant, now) if new else 0
+        if not self._believes(incarnation, now):
+            alone = not any(one.established and not one.silent for one in self.live.values())
+            incarnation = self._numbers.claimed(incarnation, informant, alone, now)
         if rival:
             self._emit(NameInUse(me.name, informant))
         if incarnation <= me.incarnation or me.superseded:
@@ -279,6 +275,10 @@ class Peers:
             peer.exchange = None  # it was made for the former number
             if peer.greet_at is not None:
                 self.greet_soon(peer, now)
+
+    def _believes(self, number: int, now: float) -> bool:
+        met = (session.incarnation for session in self.live.values() if session.established)
+        return self._numbers.believable(number, self.me.incarnation, met, now)
 
     def known_elsewhere(self) -> None:
         """Note that others know this incarnation, so that it cannot take another number."""
@@ -400,7 +400,7 @@ class Peers:
             return None
         session = self.live.get(name)
         known = session.incarnation if session is not None else 0
-        if floor > known + 1 and not self._numbers.believable(floor, self.me.incarnation, now):
+        if floor > known + 1 and not self._believes(floor, now):
             self._stats.drop(DropReason.IMPLAUSIBLE_OBITUARY)
             return None
         if session is None and left and name not in self.known:

@@ -72,7 +72,9 @@ class JudgedMessage:
 class Judge:
     """Sees every send and every delivery, and writes the verdict."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, links: bool) -> None:
+        self.links = links
+        """Whether all processes can reach each other in the end."""
         self.verdict = Verdict(seed)
         self._messages: list[JudgedMessage] = []
         self.incarnations: dict[tuple[str, int], Host] = {}
@@ -128,9 +130,15 @@ class Judge:
                 verdict.complaints.append(f"{host.name} still keeps messages")
             if status.waiting or status.waiting_bytes:
                 verdict.complaints.append(f"{host.name} still has messages that arrived")
+        if self.links:
+            verdict.complaints += apart(hosts)
         return verdict
 
-    def explained(self, hosts: Collection[Host]) -> bool:
+    def content(self, hosts: Collection[Host]) -> bool:
+        """Return whether all failures are explained, and the living have reached each other."""
+        return self._explained(hosts) and not (self.links and apart(hosts))
+
+    def _explained(self, hosts: Collection[Host]) -> bool:
         """Return whether of every failure between the living one of the two knows the reason.
 
         A process whose name was taken, or whose number was too low, may have to wait for its
@@ -156,8 +164,11 @@ class Judge:
             receiver = current.get(host.life) if same else None
             if message.mid <= session.confirmed and not arrived:
                 complaints.append(f"a receipt for message {message.number}, but no delivery")
-            elif sender is None or receiver is None:
+            elif sender is None:
                 continue
+            elif receiver is None:
+                if not session.over and message.mid > session.confirmed:
+                    complaints.append(f"the receipt for message {message.number} stays open")
             elif not session.over and not arrived:
                 complaints.append(f"{session.name} never gets message {message.number}")
             elif not session.over and message.mid > session.confirmed:
@@ -180,3 +191,15 @@ def _parted(one: Host, other: Host) -> bool:
         if host.transport.me.superseded or any(event.name == peer.name for event in gone):
             return True
     return False
+
+
+def apart(hosts: Collection[Host]) -> list[str]:
+    """Return which of the living look for each other in vain."""
+    living = {host.name for host in hosts if not host.gone}
+    return [
+        f"{host.name} does not reach {peer.name}"
+        for host in hosts
+        if not host.gone
+        for peer in host.transport.status().peers.values()
+        if peer.name in living and peer.wanted and not peer.up
+    ]

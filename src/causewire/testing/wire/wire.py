@@ -60,9 +60,9 @@ class Wire:
         timeline: Sequence[Fault] = (),
     ) -> None:
         self.random = Random(seed)
-        self.judge = Judge(seed)
-        self.verdict = self.judge.verdict
         self.faults = faults = faults or Faults()
+        self.judge = Judge(seed, faults.resolver)
+        self.verdict = self.judge.verdict
         self.workload = workload or WireWorkload()
         self.protocol = protocol
         self.key = key
@@ -479,7 +479,7 @@ class Wire:
             self.at(1.0, self._directory)
         self.run(max(load.span, 0.5))
         last = self.now + faults.lasting
-        while not (self._at_rest() and self.judge.explained(self.hosts.values())):
+        while not (self._at_rest() and self.judge.content(self.hosts.values())):
             if self.now > last + patience:
                 self.verdict.complaints.append(f"not at rest after {self.now:.0f} s")
                 break
