@@ -1,6 +1,7 @@
 """Groups under random joins, leaves, crashes, forgets and state transfers, in virtual time.
 
     python -m campaigns.groups --runs 50000            # seeds 0 to 49999
+    python -m campaigns.groups --runs 50000 --processes 20
     python -m campaigns.groups --seed 17 --runs 1 -v   # one run again, with its story
 
 In runs with odd seeds, applications write their state and position to a disk from time to time,
@@ -439,6 +440,7 @@ def play(
     make: Callable[[Member], Machine] = Machine,
     story: bool = False,
     returns: bool = False,
+    processes: int | None = None,
 ) -> World:
     """Play one run, and judge it.
 
@@ -447,12 +449,14 @@ def play(
         make: Makes the machine of a member.
         story: Whether to print what happened, if it is wrong.
         returns: Whether applications come back with the state that they had.
+        processes: How many processes there are; by default the seed decides, from 2 to 20.
 
     Raises:
         Wrong: A promise was broken.
     """
     random = Random(-seed - 1)
-    world = World(seed, random.choice((2, 3, 3, 4, 5, 8, 20)), make, returns)
+    size = random.choice((2, 3, 3, 4, 5, 8, 20))
+    world = World(seed, processes or size, make, returns)
     if story:
         world.story = []
     try:
@@ -472,13 +476,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, help="by default 2 to 20, as the seed decides")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the story of a run")
     args = parser.parse_args()
     counts: Counter[str] = Counter()
     wrong = 0
     for seed in range(args.seed, args.seed + args.runs):
         try:
-            counts += play(seed, story=args.verbose, returns=seed % 2 == 1).counts
+            returns = seed % 2 == 1
+            world = play(seed, story=args.verbose, returns=returns, processes=args.processes)
+            counts += world.counts
         except Exception as error:
             wrong += 1
             print(f"seed {seed}: {error!r}")
