@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from causewire import blocking
-from causewire.node import MessageCancelled, NodeError
+from causewire.node import MessageCancelled, MessageExpired
 from causewire.testing.disk import Disk
 from causewire.testing.virtual import VirtualLoop, run
 
@@ -123,8 +123,6 @@ def test_stored_waits_until_the_store_has_the_cancellation() -> None:
             assert receipt.cancel()
             await receipt.stored()
             assert loop.time() >= start + 0.5
-            with pytest.raises(NodeError, match=r"a has a store.*use receipt.cancel\(\)"):
-                await a.send("b", b"x", ttl=1.0)
             await asyncio.sleep(0)
 
     run(main)
@@ -136,7 +134,51 @@ def test_the_blocking_node(tmp_path: Path) -> None:
         receipt = a.send("b", b"x")
         assert receipt.cancel()
         receipt.stored(60)
-        with pytest.raises(NodeError, match="store"):
-            a.send("b", b"x", ttl=1.0)
+        expires = a.send("b", b"x", ttl=0.01)
+        with pytest.raises(MessageExpired):
+            expires.delivered(60)
         with pytest.raises(MessageCancelled):
             receipt.delivered()
+
+
+@pytest.mark.parametrize("protocol", ["csps", "sps", "fifo", "adaptive"])
+@pytest.mark.parametrize("snapshot", [False, True], ids=["records", "snapshot"])
+@pytest.mark.parametrize("clock", ["right", "set back"])
+def test_a_time_to_live_survives_a_crash(
+    protocol: str, snapshot: bool, clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What expires while the process is down, or soon afterwards, is not delivered."""
+
+    async def main(loop: VirtualLoop) -> None:
+        behind = 0.0
+        monkeypatch.setattr("time.time", lambda: 1e9 + loop.now - behind)
+        disk = Disk()
+        a = await node(loop, "a", 1, disk, peers=B, protocol=protocol).start()
+        for k, ttl in enumerate((None, 10.0, 30.0, 60.0, 3600.0)):
+            await a.send("b", b"%d" % k, ttl=ttl)
+        await a.send(["b", "a"], b"here", ttl=30.0)  # it is delivered here, so it cannot expire
+        if snapshot:
+            assert a._transport.journal is not None
+            a._transport.journal.snapshot_due = True
+            await (await a.send("b", b"last", ttl=5.0)).stored()
+        kill(a)
+        await asyncio.sleep(20)
+        behind = 1e6 if clock == "set back" else 0.0
+        async with node(loop, "a", 1, disk, peers=B, protocol=protocol) as again:
+            await asyncio.sleep(20)
+            async with node(loop, "b", 2, protocol=protocol) as b:
+                await (await again.send("b", b"next")).delivered()
+                got = [(await b.receive()).payload for _ in range(b.stats()["delivered"])]
+                kept = [b"0", b"3", b"4", b"here", b"next"]
+                if clock == "set back":  # each has its whole time again, and no more
+                    kept.insert(1, b"2")
+                assert got == kept
+                await asyncio.sleep(100)
+                assert again.idle
+                assert again._transport.journal is not None
+                again._transport.journal.snapshot_due = True
+                await again.send("b", b"end")
+                await asyncio.sleep(1)
+                assert not again._transport.journal.deadlines
+
+    run(main)

@@ -25,6 +25,7 @@ DRIVING = {
     "next_event",
     "next_timer",
     "refill",
+    "resume_deadlines",
     "send",
     "timer_fired",
     "try_send",

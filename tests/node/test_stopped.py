@@ -270,3 +270,19 @@ def test_a_blocking_node_with_a_store_that_failed_stays_out(tmp_path: Path) -> N
             pass
         assert a.incarnation == incarnation
         a.close()
+
+
+def test_a_receipt_says_that_its_message_was_not_stored_also_when_asked_later() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        disk = Disk()
+        async with made(loop, "b"):
+            a = await made(loop, "a", store=DiskStore(disk), incarnation=1001).start()
+            await asyncio.sleep(1)
+            disk.full = True
+            receipt = a.send_nowait("b", b"refused")
+            await asyncio.sleep(1)
+            with pytest.raises(StoreFailed):
+                await receipt.stored()
+            await a.close()
+
+    run(main)

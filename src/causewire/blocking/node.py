@@ -47,6 +47,7 @@ class Node(Resolving):
         known = {} if self._gate is None else self._gate.addresses
         for name, address in {**known, **places}.items():
             self._meet(name, address or known.get(name), time.monotonic())
+        self._resume(time.monotonic())
         self._open = True
         self._thread.start()
         if self._resolves:
@@ -189,7 +190,7 @@ class Node(Resolving):
                 raise
             raise MessageExpired(0, destinations(to)) from None
         with self._lock:
-            self._transport.withdraw(receipt, deadline)
+            self._expire(receipt, ttl, deadline, time.monotonic())
             self._wake()
         return receipt
 
@@ -252,7 +253,8 @@ class Node(Resolving):
             if receipt is None:
                 raise Full(f"no room for another message to {to}")
             if ttl is not None:
-                self._transport.withdraw(receipt, time.monotonic() + ttl)
+                now = time.monotonic()
+                self._expire(receipt, ttl, now + ttl, now)
             self._wake()
         return receipt
 

@@ -251,11 +251,15 @@ class BaseNode(Generic[R]):
         """Raise an error unless messages can have this time to live."""
         if ttl <= 0:
             raise ValueError(f"a time to live is more than 0 seconds, not {ttl}")
-        if self._gate is not None:
-            raise NodeError(
-                f"{self.name} has a store, which keeps messages until they are delivered: "
-                "use receipt.cancel() instead of ttl"
-            )
+
+    def _expire(self, receipt: BaseReceipt, ttl: float, deadline: float, now: float) -> None:
+        """Have a message fail at its deadline, also after a crash."""
+        until = int(1000 * (time.time() + deadline - now)), int(1000 * ttl)
+        self._transport.withdraw(receipt, deadline, until)
+
+    def _resume(self, now: float) -> None:
+        """Go on with what an earlier run of this process had begun."""
+        self._transport.resume_deadlines(now, int(1000 * time.time()))
 
     @property
     def name(self) -> str:

@@ -85,6 +85,7 @@ class Node(Storing, Resolving, Watching):
         known = {} if self._gate is None else self._gate.addresses
         for name, address in {**known, **places}.items():
             self._meet(name, address or known.get(name), bridge.loop.time())
+        self._resume(bridge.loop.time())
         if self._resolves:
             self._look_again()
         bridge.soon()
@@ -228,7 +229,7 @@ class Node(Storing, Resolving, Watching):
             if not limit.expired():
                 raise
             raise MessageExpired(0, destinations(to)) from None
-        self._transport.withdraw(receipt, deadline)
+        self._expire(receipt, ttl, deadline, bridge.loop.time())
         return receipt
 
     async def _send_slowly(
@@ -277,7 +278,8 @@ class Node(Storing, Resolving, Watching):
         if receipt is None:
             raise Full(f"no room for another message to {to}")
         if ttl is not None:
-            self._transport.withdraw(receipt, bridge.loop.time() + ttl)
+            now = bridge.loop.time()
+            self._expire(receipt, ttl, now + ttl, now)
         return receipt
 
     @property

@@ -32,14 +32,16 @@ the same order.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..core.endpoint import Delivery
 from ..core.fifo import FifoEndpoint
 from ..core.hybrid import HybridEndpoint
 from ..core.run import MessageRun
-from ..core.saved import last_number, save
+from ..core.saved import last_number, save, standing
+from .accepted import Accepted
 from .carrier import Native
 from .events import Event
 from .frames import put_run
@@ -48,6 +50,7 @@ from .inbox import Inbox
 from .names import PeerName
 from .obituaries import LOWEST
 from .peers import Peers
+from .session import Session
 from .varint import put, put_text
 from .withdrawn import NOTHING, Withdrawn
 
@@ -55,6 +58,10 @@ __all__ = ["Journal", "Record", "facts_of", "pack", "unpack"]
 
 SNAPSHOT_AFTER = 8 << 20
 """A snapshot is due after this many bytes of records, or twice the size of the last one."""
+
+
+Deadline: TypeAlias = tuple[int, int]
+"""A time by the clock of the world, and the time to live that ends then, in milliseconds."""
 
 
 class Record:
@@ -84,6 +91,8 @@ class Record:
     RESUMED = 22
     TAKE_CONTROL = 23
     UNBURY = 24
+    EXPIRES = 25
+    LEFT = 26
 
 
 class Journal(Native):
@@ -116,6 +125,10 @@ class Journal(Native):
         self._floors: dict[str, int] = {}
         self._departures: set[str] = set()
         self._lowest = 0
+        self.deadlines: dict[int, tuple[list[str], Deadline]] = {}
+        """Of messages that expire if they do not leave: the receivers, and when."""
+        self._expiring: dict[str, deque[int]] = {}
+        """The same by receiver, in order."""
         self._incarnation = 0
         self._handled = inbox.handled
 
@@ -180,6 +193,51 @@ class Journal(Native):
         self._add(b"\x0f", put_text(name), put(mid))
         return former
 
+    def expires(self, accepted: Accepted, until: Deadline) -> None:
+        """Record when a message expires unless it has left."""
+        mid, names = accepted.mid, [session.name for session in accepted.sessions]
+        self.restore_deadline(mid, names, until)
+        text = json.dumps([mid, names, until]).encode()
+        self._add(b"\x19", put(len(text)), text)
+
+    def restore_deadline(self, mid: int, names: list[str], until: Deadline) -> None:
+        """Note when a message expires unless it has left, without recording it."""
+        self.deadlines[mid] = names, until
+        for name in names:
+            self._expiring.setdefault(name, deque()).append(mid)
+
+    def _note_departures(self) -> None:
+        """Record which of these have left, which is stored before they do."""
+        assert self._peers is not None
+        for name, mids in list(self._expiring.items()):
+            session = self._peers.live.get(name)
+            while mids and (session is None or mids[0] <= session.outbound.departed):
+                if self.deadlines.pop(mid := mids.popleft(), None) is not None:
+                    self._add(b"\x1a", put(mid))
+            if not mids:
+                del self._expiring[name]
+
+    def expiring(self) -> list[tuple[Accepted, Deadline]]:
+        """Return the messages that still wait of those that expire, and forget the others."""
+        assert self._peers is not None
+        live, found = self._peers.live, []
+        waiting: dict[str, set[int]] = {}
+        for mid, (names, until) in list(self.deadlines.items()):
+            for name in names:
+                if name not in waiting:
+                    waiting[name] = self._waiting(live[name]) if name in live else set()
+            if all(mid in waiting[name] for name in names):
+                found.append((Accepted((mid, tuple([live[n] for n in names]), None)), until))
+            else:
+                del self.deadlines[mid]
+        return found
+
+    def _waiting(self, session: Session) -> set[int]:
+        """Return the messages to a peer that have not left."""
+        unacked = standing(self.endpoint, session.alias).unacked
+        left = session.outbound.departed
+        return {mid for mid, one in unacked if mid > left and one.__class__ is not Withdrawn}
+
     def permitted(self, source: str, mid: int) -> None:
         super().permitted(source, mid)
         self._add(b"\x05", put_text(source), put(mid))
@@ -228,6 +286,8 @@ class Journal(Native):
 
         When this is in the store, the datagrams that were made before may leave.
         """
+        if self._expiring:
+            self._note_departures()
         if self._payloads:
             self._end_sends()
         news = self._news()
@@ -312,6 +372,7 @@ class Journal(Native):
             "floors": self._words(),
             "handled": self._handled,
             "pending": pending,
+            "deadlines": [[one.mid, *self.deadlines[one.mid]] for one, _ in self.expiring()],
         }
         data = pack(state, payloads)
         self.size, self._snapshot_size, self.snapshot_due = 0, len(data), False

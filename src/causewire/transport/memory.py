@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -29,9 +29,9 @@ from .config import TransportConfig
 from .events import Address
 from .frames import read_run
 from .handling import ReportedDelivery, Unhandled
-from .identity import Identity, Peer
+from .identity import Identity, Peer, check_name
 from .inbox import Inbox
-from .journal import Journal, Record, unpack
+from .journal import Deadline, Journal, Record, unpack
 from .ledger import Ledger
 from .listed_journal import ListedJournal
 from .listing import Listing
@@ -91,6 +91,8 @@ class Memory:
         """What is known of each peer (`facts_of`)."""
         self.floors: dict[str, int] = {}
         """Obituaries, as they are sent to others."""
+        self.deadlines: dict[int, tuple[list[str], Deadline]] = {}
+        """Of messages that expire if they do not leave: the receivers, and when."""
         self.handled = 0
         self.pending: deque[Any] = deque()
         """Delivered and not handled."""
@@ -117,6 +119,8 @@ class Memory:
         self.incarnation, self.life = state["incarnation"], state["life"]
         self._me.incarnation = self.incarnation
         self.floors = state["floors"]
+        for entry in state.get("deadlines", ()):
+            self._expires(*entry)
         self.handled = self._dropped = state["handled"]
         for name, facts in state["peers"].items():
             self._peer(name, facts)
@@ -182,6 +186,8 @@ class Memory:
             Record.HANDLED_EARLY: self._handle_early,
             Record.WITHDRAW: self._withdraw,
             Record.RECEIVE_WITHDRAWN: self._receive_withdrawn,
+            Record.EXPIRES: self._note_deadline,
+            Record.LEFT: self._note_departure,
         } | (self._readers_of_lists() if self._carrier.lists else {})
 
     def _readers_of_lists(self) -> dict[int, Callable[[bytes, int], int]]:
@@ -238,6 +244,20 @@ class Memory:
         mid, at = get(data, at)
         self._carrier.withdraw(name, mid)
         return at
+
+    def _note_deadline(self, data: bytes, at: int) -> int:
+        text, at = get_bytes(data, at, len(data))
+        self._expires(*json.loads(text))
+        return at
+
+    def _note_departure(self, data: bytes, at: int) -> int:
+        mid, at = get(data, at)
+        self.deadlines.pop(mid, None)
+        return at
+
+    def _expires(self, mid: int, names: list[str], until: Sequence[int]) -> None:
+        clock, ttl = until
+        self.deadlines[mid] = [*map(check_name, names)], (clock, ttl)
 
     def _acked(self, data: bytes, at: int) -> int:
         name, at = get_text(data, at, _LONGEST_ALIAS)
@@ -359,8 +379,12 @@ class Memory:
             messages = Inbox(self.pending, self.handled, explicit)
         if isinstance(self._carrier, Listing):
             self._carrier.restarted(me, most)
-            return ListedJournal(self._carrier, messages)
-        return Journal(self.endpoint, messages)
+            journal: Journal = ListedJournal(self._carrier, messages)
+        else:
+            journal = Journal(self.endpoint, messages)
+        for mid, (names, until) in self.deadlines.items():
+            journal.restore_deadline(mid, names, until)
+        return journal
 
     @property
     def addresses(self) -> dict[str, Address]:
@@ -434,9 +458,10 @@ class Memory:
         session.permit = now.granted
         session.permitted, session.flagged = now.permit, now.flagged
         session.confirmed = now.acked
-        last = runs[-1].mids[-1] if runs else now.acked
         gone = [mid for mid, payload in now.unacked if payload.__class__ is Withdrawn]
-        session.outbound.restore(runs, now.acked, last, gone)
+        # Of messages that expire, it was recorded when they left; later ones have not left either.
+        expiring = [mid for mid, (names, _) in self.deadlines.items() if session.name in names]
+        session.outbound.restore(runs, now.acked, min(expiring, default=LARGEST) - 1, gone)
         size = sum([len(payload) for _, payload in now.unacked])
         ledger.charge_many(session, len(now.unacked), size)
         session.control_due = True

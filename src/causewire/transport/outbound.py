@@ -135,21 +135,28 @@ class Outbound:
         """Queue the items of a lost datagram to be sent again."""
         self._resend.extend(items)
 
-    def restore(self, runs: list[MessageRun], acked: int, last: int, withdrawn: list[int]) -> None:
+    def restore(self, runs: list[MessageRun], acked: int, left: int, withdrawn: list[int]) -> None:
         """Continue with messages that were released before a crash, and are not acknowledged.
 
         Args:
             runs: The messages.
             acked: The last message acknowledged.
-            last: The last message released.
+            left: Later ones have not left; earlier ones may have.
             withdrawn: Which were withdrawn; some of them may not have been released.
         """
-        self._flying.extend(runs)
+        self.acked = self.last = self.departed = acked
+        for run in runs:
+            flying, rest = run.split(bisect_right(run.mids, left))
+            if flying.mids:
+                self._flying.append(flying)
+                self._flying_messages += len(flying.mids)
+                self._flying_bytes += flying.size
+                self.released += len(flying.mids)
+                self.last = self.departed = flying.mids[-1]
+            if rest.mids:
+                own = list(rest.mids), rest.pid, list(rest.payloads), rest.per
+                self.release(MessageRun(*own))
         self.withdrawn = withdrawn
-        self._flying_messages = sum([len(run.mids) for run in runs])
-        self._flying_bytes = sum([run.size for run in runs])
-        self.released = self._flying_messages
-        self.acked, self.last, self.departed = acked, last, last
         self.resume()
 
     def resume(self) -> None:

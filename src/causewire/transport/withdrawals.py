@@ -2,6 +2,9 @@
 
 See `withdrawn` for what becomes of them. A message can be withdrawn until the first datagram
 with it is made, for any of its receivers: a multicast is withdrawn as a whole or not at all.
+
+With a store, deadlines survive a crash. The time here stops meanwhile, so the store has them by
+the clock of the world. If that was set back, no message gets more time than it had at first.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 from .accepted import Accepted
 from .carrier import Carrier
 from .events import Event, MessageWithdrawn
+from .journal import Deadline, Journal
 from .ledger import Ledger
 from .peers import Peers
 
@@ -26,8 +30,15 @@ class Withdrawals:
     """Withdraws messages that have not left, on request or at their deadline."""
 
     def __init__(
-        self, peers: Peers, *, carrier: Carrier, ledger: Ledger, emit: Callable[[Event], None]
+        self,
+        peers: Peers,
+        journal: Journal | None,
+        *,
+        carrier: Carrier,
+        ledger: Ledger,
+        emit: Callable[[Event], None],
     ) -> None:
+        self._journal = journal
         self._peers = peers
         self._carrier = carrier
         self._ledger = ledger
@@ -42,18 +53,34 @@ class Withdrawals:
         """When the next message expires."""
         return self._deadlines[0][0] if self._deadlines else None
 
-    def withdraw(self, accepted: Accepted, when: float | None = None) -> bool:
+    def withdraw(
+        self, accepted: Accepted, when: float | None = None, until: Deadline = (0, 0)
+    ) -> bool:
         """Withdraw a message that has not left, and return whether it will never be delivered.
 
         Args:
             accepted: The message; its `withdrawn` states the reason afterwards.
             when: The time at which it expires, unless it has left by then; None to cancel it
                 now.
+            until: The same by the clock of the world, and its time to live, in milliseconds;
+                needed with a store.
         """
-        if when is not None:
-            self._expire_at(accepted, when)
-            return False
-        return self._withdraw(accepted, "cancelled")
+        if when is None:
+            return self._withdraw(accepted, "cancelled")
+        if self._journal is not None and not accepted.local:
+            self._journal.expires(accepted, until)
+        self._expire_at(accepted, when)
+        return False
+
+    def resume(self, now: float, clock: int) -> None:
+        """Have messages that a store has kept expire at their deadlines.
+
+        Args:
+            now: The time.
+            clock: The clock of the world, in milliseconds.
+        """
+        for accepted, (until, ttl) in self._journal.expiring() if self._journal else ():
+            self._expire_at(accepted, now + min(until - clock, ttl) / 1000)
 
     def _withdraw(self, accepted: Accepted, reason: str) -> bool:
         if accepted.withdrawn:
