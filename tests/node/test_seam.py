@@ -25,7 +25,6 @@ DRIVING = {
     "next_event",
     "next_timer",
     "refill",
-    "resume_deadlines",
     "send",
     "timer_fired",
     "try_send",

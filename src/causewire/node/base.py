@@ -259,7 +259,8 @@ class BaseNode(Generic[R]):
 
     def _resume(self, now: float) -> None:
         """Go on with what an earlier run of this process had begun."""
-        self._transport.resume_deadlines(now, int(1000 * time.time()))
+        if self._gate is not None:
+            self._gate.resume(now, int(1000 * time.time()))
 
     @property
     def name(self) -> str:

@@ -98,6 +98,15 @@ class Gate:
         assert journal is not None
         self._journal = journal
 
+    def resume(self, now: float, clock: int) -> None:
+        """Have messages that an earlier run has left expire at their deadlines.
+
+        Args:
+            now: The time.
+            clock: The clock of the world, in milliseconds.
+        """
+        self._journal.resume(now, clock)
+
     def next_life(self, transport: Transport[Any]) -> None:
         """Record what happens to a new incarnation; the old one is dropped from the store."""
         self.attach(transport)

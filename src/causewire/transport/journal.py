@@ -127,6 +127,8 @@ class Journal(Native):
         self._lowest = 0
         self.deadlines: dict[int, tuple[list[str], Deadline]] = {}
         """Of messages that expire if they do not leave: the receivers, and when."""
+        self.resume: Callable[[float, int], object] = lambda *_: None
+        """Has them expire after a restart; takes the time, and the clock in milliseconds."""
         self._expiring: dict[str, deque[int]] = {}
         """The same by receiver, in order."""
         self._incarnation = 0

@@ -189,8 +189,8 @@ class Transport(Generic[A]):
         self._withdrawals = Withdrawals(
             self._peers, self.journal, carrier=carrier, ledger=self._ledger, emit=emit
         )
-        self.withdraw, self.resume_deadlines = self._withdrawals.withdraw, self._withdrawals.resume
-        """These two are documented in `Withdrawals`."""
+        self.withdraw = self._withdrawals.withdraw
+        """This is documented in `Withdrawals`."""
         self.postponed: list[tuple[bytes, Address, float]] = []
         """Datagrams with obituaries, which are processed when all others of this turn are."""
         self._observer: Observer | None = None

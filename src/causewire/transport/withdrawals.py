@@ -39,6 +39,8 @@ class Withdrawals:
         emit: Callable[[Event], None],
     ) -> None:
         self._journal = journal
+        if journal is not None:
+            journal.resume = self._resume
         self._peers = peers
         self._carrier = carrier
         self._ledger = ledger
@@ -72,13 +74,7 @@ class Withdrawals:
         self._expire_at(accepted, when)
         return False
 
-    def resume(self, now: float, clock: int) -> None:
-        """Have messages that a store has kept expire at their deadlines.
-
-        Args:
-            now: The time.
-            clock: The clock of the world, in milliseconds.
-        """
+    def _resume(self, now: float, clock: int) -> None:
         for accepted, (until, ttl) in self._journal.expiring() if self._journal else ():
             self._expire_at(accepted, now + min(until - clock, ttl) / 1000)
 
