@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..trace import TraceError, trace_files
 from ..trace.formats.names import SPAN_FORMATS, TWICE
@@ -187,6 +187,8 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                     "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,
                     master=args.master,
                     examples=args.examples,
+                    progress=shown.say,
+                    strict=args.strict,
                     config=config,
                     **_options(args, kind),
                 )
@@ -202,7 +204,7 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
         raise CommandError(f"{error}{other}") from None
 
 
-def _options(args: argparse.Namespace, kind: str) -> dict[str, str]:
+def _options(args: argparse.Namespace, kind: str) -> dict[str, Any]:
     """Return the options of the source `causewire` that the arguments stand for."""
     if kind == "table":
         return {"columns": columns_of(args)}

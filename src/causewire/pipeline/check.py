@@ -26,7 +26,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -35,25 +36,23 @@ import pyarrow.compute as pc
 
 from ..check import BadRow, Report
 from ..check.assemble import SENT_TWICE
-from ..check.columns import COLUMNS
 from ..trace import TraceError, trace_files
-from ..trace.schema import START, SameSeqError
+from ..trace.schema import SameSeqError
 from ..trace.storage import absolute
 from . import prepare
-from .arrivals import arrived
 from .errors import PipelineError, reason
 from .large import RESTARTED, check_large, check_ranges
 from .limits import Limits
 from .merge import merged, runs_of_pieces
 from .namesakes import rows_with_seq, with_namesakes
-from .outcomes import ERROR, ORDER, OUTCOME, error_of, report_of, row_of
+from .outcomes import ERROR, ORDER, OUTCOME, error_of, folded, report_of, row_of, violations
 from .pieces import Piece, by_process, layout, long_runs, without
 from .ranges import TOO_OFTEN, Range, cut, rows_read
 from .restarts import LOST, labels_of, resolved
 from .session import parallelism, session
-from .small import check_rows, check_small, check_spread
+from .small import check_runs, check_small, check_spread
 from .stretches import MUCH
-from .tasks import described, rows_to_batches, spark_of
+from .tasks import described, spark_of
 from .trouble import Trouble
 
 if TYPE_CHECKING:
@@ -65,6 +64,7 @@ __all__ = [
     "check_files",
     "check_paths",
     "check_runs",
+    "outcomes_of",
     "violations",
 ]
 
@@ -154,9 +154,39 @@ def check_dataframe(
         TraceError: The rows are inconsistent, or have a cycle.
         PipelineError: Spark failed.
     """
+    table = outcomes_of(events, examples=examples, limits=limits, scratch=scratch, strict=strict)
+    return events.sparkSession.createDataFrame(table, spark_of(OUTCOME))
+
+
+def outcomes_of(
+    events: DataFrame,
+    *,
+    examples: int = 10,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    fold: bool = False,
+) -> pa.Table:
+    """The outcomes of `check_dataframe` here, as `OUTCOME`.
+
+    Args:
+        events: Rows with the columns of a trace.
+        examples: How many violations to explain, and how many bad rows to describe.
+        limits: The sizes that decide how the work is shared out.
+        progress: Called with a line that says what is being done.
+        scratch: Where long runs are kept meanwhile; on a cluster, every executor has to see it.
+        strict: Refuse rows that are there twice, instead of taking them once.
+        fold: Whether the outcomes of small runs are folded, as `outcomes.folded` does it.
+
+    Raises:
+        TraceError: The rows are inconsistent, or have a cycle.
+        PipelineError: Spark failed.
+    """
+    tell = progress or (lambda _: None)
     spark = events.sparkSession
-    work = _Work(spark, examples, limits or Limits(), lambda _: None, scratch, strict)
-    return spark.createDataFrame(_guarded(lambda: work.check_table(events)), spark_of(OUTCOME))
+    work = _Work(spark, examples, limits or Limits(), tell, scratch, strict, fold)
+    return _guarded(lambda: work.check_table(events))
 
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -215,9 +245,10 @@ class _Work:
         tell: Progress,
         scratch: str | os.PathLike[str] | None,
         strict: bool = False,
+        fold: bool = False,
     ) -> None:
         self.spark, self._examples, self._limits = spark, examples, limits
-        self._tell, self._scratch, self._strict = tell, scratch, strict
+        self._tell, self._scratch, self._strict, self._fold = tell, scratch, strict, fold
 
     def check(self, files: Sequence[str]) -> pa.Table:
         """The outcomes of all runs."""
@@ -384,14 +415,20 @@ class _Work:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _sorted_rows(self, events: DataFrame, *, careful: bool) -> pa.Table:
-        sizes = {row.run: row["count"] for row in events.groupBy("run").count().collect()}
-        large = sorted(run for run, size in sizes.items() if size >= self._limits.large)
+        from pyspark.sql import functions as f
+
+        long = f.when(f.col("count") >= self._limits.large, f.col("run"))
+        sizes = events.groupBy("run").count().agg(f.count("*"), f.sort_array(f.collect_list(long)))
+        runs, large = sizes.collect()[0]  # the driver gets the names of long runs, not of all
         tables = []
-        if len(large) < len(sizes):
+        if len(large) < runs:
             small = events.where(~events.run.isin(large)) if large else events
             checked = check_runs(small, examples=self._examples, strict=self._strict)
-            table = checked.toArrow().cast(OUTCOME)
-            tables.append(_untroubled(table))
+            if self._fold:
+                fold = partial(folded, examples=self._examples)
+                checked = checked.mapInArrow(fold, checked.schema)
+            with described(self.spark, "check: whole runs"):
+                tables.append(_untroubled(checked.toArrow().cast(OUTCOME)))
         sort = self._sort_and_check if careful else self._sort_once_and_check
         tables += [sort(events, run) for run in large]
         return pa.concat_tables(tables) if tables else _table([])
@@ -423,6 +460,7 @@ class _Work:
                 mine = self.spark.read.parquet(str(place / "resolved"))
                 lost = mine.agg({LOST: "sum"}).collect()[0][0]
                 mine = mine.drop(LOST)
+            prepare.refuse_same_seq(mine)
             again = prepare.repeated_sends(mine).orderBy("process", "seq")
             many, first = again.count(), again.limit(self._examples).collect()
             ordered = prepare.ordered(prepare.without_repeated_sends(mine), place)
@@ -458,36 +496,3 @@ def _untroubled(table: pa.Table) -> pa.Table:
 
 def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), OUTCOME)
-
-
-# -- tables of events -------------------------------------------------------------------------
-
-
-def check_runs(events: DataFrame, *, examples: int = 10, strict: bool = False) -> DataFrame:
-    """The outcome of each run of a table of events, as `OUTCOME`.
-
-    Rows may be in any order. All rows of a run go to one task, and have to fit
-    in its memory.
-    """
-    from pyspark.sql import functions as f
-
-    columns: list[Any] = [name for name in (*COLUMNS, "lamport") if name in events.columns]
-    if "time_ns" in events.columns:  # of the rows with which a process starts, to tell them apart
-        columns.append(f.when(f.col("kind") == START, f.col("time_ns")).alias("time_ns"))
-
-    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (check_rows(run, trace, examples, strict) for run, trace in arrived(batches))
-        yield from rows_to_batches(rows, OUTCOME)
-
-    sorted_by_run = events.select(columns).repartition("run").sortWithinPartitions("run")
-    return sorted_by_run.mapInArrow(check, spark_of(OUTCOME))
-
-
-# -- tables -----------------------------------------------------------------------------------
-
-
-def violations(outcomes: DataFrame) -> DataFrame:
-    """The violations of a table of outcomes, as `VIOLATION`, a row for each."""
-    from pyspark.sql import functions as f
-
-    return outcomes.select(f.explode("examples").alias("v")).select("v.*")

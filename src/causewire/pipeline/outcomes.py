@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,9 @@ from ..check.report import RECEIVED_AGAIN
 from ..core.errors import CausewireError
 from ..trace import TraceError
 from ..trace.schema import SameSeqError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = [
     "OUTCOME",
@@ -33,6 +36,7 @@ __all__ = [
     "report_of",
     "report_of_row",
     "row_of",
+    "violations",
 ]
 
 _MESSAGE = pa.struct([("origin", pa.string()), ("mid", pa.int64())])
@@ -267,3 +271,10 @@ def folded(batches: Iterable[pa.RecordBatch], examples: int) -> Iterator[pa.Reco
     if total.runs:
         rows.append({**row_of("", total.runs, total), "run": None})
     yield from pa.Table.from_pylist(rows, OUTCOME).to_batches()
+
+
+def violations(outcomes: DataFrame) -> DataFrame:
+    """The violations of a table of outcomes, as `VIOLATION`, a row for each."""
+    from pyspark.sql import functions as f
+
+    return outcomes.select(f.explode("examples").alias("v")).select("v.*")

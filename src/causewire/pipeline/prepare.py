@@ -50,6 +50,8 @@ __all__ = [
     "ordered",
     "read",
     "read_by_java",
+    "refuse_same_seq",
+    "refuse_second_starts",
     "repeated_sends",
     "usable",
     "with_lamport",
@@ -197,6 +199,21 @@ def refuse_second_starts(events: DataFrame) -> None:
         raise SameSeqError("trace", same.run, same.process, 0)
 
 
+def refuse_same_seq(events: DataFrame) -> None:
+    """Raise an error if a process has two rows with the same place in its order.
+
+    Raises:
+        SameSeqError: It has; these are the first in the order of runs, processes and places.
+    """
+    from pyspark.sql import functions as f
+
+    key = ["run", "process", "seq"]
+    rows = events.where(f.col("kind").isin(SEND, DELIVER))
+    same = rows.groupBy(key).count().where("count > 1").orderBy(key).head()
+    if same is not None:
+        raise SameSeqError("trace", same.run, same.process, same.seq)
+
+
 # -- messages that are sent twice ---------------------------------------------------------
 
 
@@ -255,17 +272,11 @@ def usable(events: DataFrame) -> bool:
 def ordered(events: DataFrame, scratch: str | os.PathLike[str]) -> DataFrame:
     """The same rows, with Lamport times that can be relied on.
 
-    Of each message there is one send. `scratch` is for what is found on the way.
-
-    Raises:
-        SameSeqError: A process has two rows with the same `seq`.
+    Of each message there is one send, and no process has two rows with the same `seq`. `scratch`
+    is for what is found on the way.
     """
     from pyspark.sql import functions as f
 
-    rows = events.where(f.col("kind").isin(SEND, DELIVER))
-    same = rows.groupBy("run", "process", "seq").count().where("count > 1").head()
-    if same is not None:
-        raise SameSeqError("trace", same.run, same.process, same.seq)
     if usable(events):
         return events
     sizes = events.groupBy("run").count()

@@ -12,19 +12,21 @@ import pyarrow as pa
 
 from ..check import OrderError, Sorted, scan
 from ..check.assemble import describe
-from ..check.columns import ScatteredRunError
+from ..check.columns import COLUMNS, ScatteredRunError
 from ..check.lives import resolve_lives
 from ..trace import Trace, TraceError, trace_of
+from ..trace.schema import START
+from .arrivals import arrived
 from .limits import Limits
 from .outcomes import ORDER, OUTCOME, failed, judged, out_of_order, row_of
 from .pieces import Piece, PieceTrace, Runs
 from .session import parallelism
-from .tasks import ask, rows_to_batches
+from .tasks import ask, rows_to_batches, spark_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Share", "check_rows", "check_small", "check_spread", "shares_of_runs"]
+__all__ = ["Share", "check_rows", "check_runs", "check_small", "check_spread", "shares_of_runs"]
 
 
 def check_small(
@@ -156,3 +158,26 @@ def check_rows(run: str, trace: Trace, examples: int, strict: bool) -> dict[str,
     report = describe(source, found, examples)
     report.lost = lost
     return row_of(run, 0, report)
+
+
+# -- tables of events ------------------------------------------------------------------------
+
+
+def check_runs(events: DataFrame, *, examples: int = 10, strict: bool = False) -> DataFrame:
+    """The outcome of each run of a table of events, as `OUTCOME`.
+
+    Rows may be in any order. All rows of a run go to one task, and have to fit
+    in its memory.
+    """
+    from pyspark.sql import functions as f
+
+    columns: list[Any] = [name for name in (*COLUMNS, "lamport") if name in events.columns]
+    if "time_ns" in events.columns:  # of the rows with which a process starts, to tell them apart
+        columns.append(f.when(f.col("kind") == START, f.col("time_ns")).alias("time_ns"))
+
+    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (check_rows(run, trace, examples, strict) for run, trace in arrived(batches))
+        yield from rows_to_batches(rows, OUTCOME)
+
+    sorted_by_run = events.select(columns).repartition("run").sortWithinPartitions("run")
+    return sorted_by_run.mapInArrow(check, spark_of(OUTCOME))

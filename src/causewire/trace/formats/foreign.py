@@ -30,6 +30,7 @@ __all__ = [
     "Foreign",
     "detect",
     "format_of_paths",
+    "name_of",
     "read_foreign",
     "read_rows",
     "spans_of_file",
@@ -297,15 +298,19 @@ def read_foreign(
     if not events:
         first = quarantine[0] if quarantine else Refused(str(paths[0]), None, "no rows")
         raise TraceError(first.file, first.row, first.reason)
-    name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     return Foreign(
-        trace_of(events, name),
+        trace_of(events, name_of(paths)),
         quarantine,
         Counter({k: n for k, n in notes.items() if n}),
         spans=kind not in ("table", "shiviz"),
         inferred=inferred,
         unread=unread_files(quarantine, understood, paths),
     )
+
+
+def name_of(paths: Sequence[str]) -> str:
+    """Return what a trace from these paths is called in errors."""
+    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
 def _log_rows(
