@@ -88,6 +88,7 @@ def test_as_json() -> None:
         "reasons": {},
         "verdict": "NOT causally ordered: 1 violation",
         "unread": [],
+        "inferred": False,
         "examples": [
             {
                 "run": "r",

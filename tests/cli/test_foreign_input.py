@@ -92,8 +92,14 @@ def test_convert_says_that_messages_were_inferred(here: Path, causewire: Command
     done = causewire("convert app.shiviz -o app.jsonl")
     assert done.status == 0
     assert done.err.startswith("messages were inferred from vector clocks")
+    said = "cannot tell: messages were inferred from vector clocks"
+    for name in ("app.shiviz", "app.jsonl"):
+        done = causewire(f"check {name} --json")
+        assert (done.status, done.json["inferred"]) == (1, True)
+        assert done.json["verdict"].startswith(said)
     done = causewire("report app.shiviz --json")
-    assert done.json["inferred"]
+    assert (done.status, done.json["inferred"]) == (1, True)
+    assert done.json["verdict"].startswith(said)
     page = Path("app-report/index.html").read_text()
     assert "Cannot tell: messages were inferred from vector clocks" in page
 

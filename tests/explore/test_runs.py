@@ -60,6 +60,8 @@ def test_what_was_not_understood_is_part_of_the_status() -> None:
     status = loaded(remarks=lambda: InputRemarks(2, ["2 rows not understood"], ["x: damaged"]))
     assert (status["refused"], status["remarks"]) == (2, ["2 rows not understood"])
     assert status["report"]["conclusive"] is False
+    inferred = loaded(remarks=lambda: InputRemarks(inferred=True))["report"]
+    assert (inferred["inferred"], inferred["conclusive"]) == (True, False)
     assert loaded()["report"]["conclusive"] is True
 
 

@@ -122,6 +122,7 @@ def test_the_engine_makes_no_difference_to_logs(
             said.append(found)
             assert found["inferred"] == (more[0] == "--format")
             assert found["violations"] == (0 if found["inferred"] else 2)
+            assert ("were inferred" in found["verdict"]) == found["inferred"]
             assert found["quarantined"] == 3
         assert main(["check", "bad", "--engine", engine, "--regex", NAMED]) == 2
         said.append(capfd.readouterr().err)

@@ -98,5 +98,6 @@ def merged(reports: Iterable[Report], limit: int) -> Report:
         whole.bad.update(report.bad)
         whole.examples += report.examples[: limit - len(whole.examples)]
         whole.unread += report.unread
+        whole.inferred = whole.inferred or report.inferred
         whole.bad_rows += report.bad_rows[: limit - len(whole.bad_rows)]
     return whole

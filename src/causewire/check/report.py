@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..trace.schema import ONE_FILE
+from ..trace.schema import INFERRED, ONE_FILE
 
 __all__ = [
     "NEVER_SENT",
@@ -148,7 +148,8 @@ class Report:
     violations of runs in which messages came from two incarnations with one name. `examples`
     has, for the first messages that were overtaken, the first time that it
     happened to each; `bad_rows` has the first of those. `unread` names the files, with
-    the reason, of which nothing, or not everything, could be read.
+    the reason, of which nothing, or not everything, could be read. `inferred` says whether
+    messages were inferred from vector clocks, with which they agree by construction.
     """
 
     events: int = 0
@@ -166,6 +167,7 @@ class Report:
     examples: list[Violation] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    inferred: bool = False
 
     @property
     def ordered(self) -> bool:
@@ -176,10 +178,10 @@ class Report:
     def conclusive(self) -> bool:
         """Whether the input is complete and consistent, so that finding no violation means order.
 
-        It is not if files could not be read, if there are rows that cannot be right, or if
-        nothing was delivered, so that there is nothing to order.
+        It is not if files could not be read, if there are rows that cannot be right, if messages
+        were inferred, or if nothing was delivered, so that there is nothing to order.
         """
-        return self.delivered and not self.bad and not self.unread
+        return self.delivered and not (self.bad or self.unread or self.inferred)
 
     @property
     def verdict(self) -> str:
@@ -208,6 +210,8 @@ class Report:
             )
         if others := self.bad.total() - missing - again:
             reasons.append(f"{_count(others, 'row')} cannot be right")
+        if self.inferred:
+            reasons.append(INFERRED)
         if not reasons:
             reasons.append("no message was delivered" if self.messages else "there are no messages")
         return f"cannot tell: {', and '.join(reasons)}"
@@ -228,6 +232,7 @@ class Report:
             "reasons": dict(sorted(self.bad.items())),
             "verdict": self.verdict,
             "unread": list(self.unread),
+            "inferred": self.inferred,
             "examples": [violation.to_json() for violation in self.examples],
             "bad_rows": [row.to_json() for row in self.bad_rows],
         }

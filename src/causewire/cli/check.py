@@ -53,9 +53,10 @@ examples:
 A directory with a gigabyte of traces or more is checked on Spark, if PySpark is there; so is what
 has a --master. docs/pipeline.md tells when that is faster.
 
-exit status: 0 in causal order, 1 violated, or incomplete (rows that cannot be right, files that
-cannot be read), 2 the trace cannot be judged at all. Rows that are not understood, duplicates and
-undelivered messages are counted, and change nothing about that.
+exit status: 0 in causal order, 1 violated, or cannot tell (rows that cannot be right, files that
+cannot be read, messages that were inferred from clocks), 2 the trace cannot be judged at all. Rows
+that are not understood, duplicates and undelivered messages are counted, and change nothing about
+that.
 """
 
 
@@ -89,7 +90,6 @@ def run(args: argparse.Namespace) -> int:
         print_json(
             {
                 **checked.report.to_json(),
-                "inferred": checked.inferred,
                 "quarantined": checked.refused.total(),
                 "refused": dict(sorted(checked.refused.items())),
                 "quarantine": [row._asdict() for row in _first(checked.quarantine)],
@@ -105,7 +105,6 @@ class _Checked(NamedTuple):
     """What a check found, and what there is to say about its input."""
 
     report: Report
-    inferred: bool = False
     refused: Counter[str] = Counter()
     notes: Counter[str] = Counter()
     quarantine: Sequence[Refused] = ()
@@ -131,7 +130,8 @@ def _check(args: argparse.Namespace) -> _Checked:
             progress=lambda done: progress.about(done, rows, "events"),
         )
     report.unread += found.unread
-    return _Checked(report, inferred, found.refused, found.notes, found.quarantine)
+    report.inferred = inferred
+    return _Checked(report, found.refused, found.notes, found.quarantine)
 
 
 def _engine(args: argparse.Namespace, kind: str) -> str:
@@ -181,7 +181,8 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                     report.unread += mark.unread
                     skipped = passed_over(args.traces)
                     refused = Counter(one.reason for one in skipped)
-                    return _Checked(report, mark.inferred, refused, quarantine=skipped)
+                    report.inferred = mark.inferred
+                    return _Checked(report, refused, quarantine=skipped)
                 checked = check_foreign(
                     args.traces,
                     "spans" if kind in SPAN_FORMATS and args.format == "auto" else kind,
@@ -192,13 +193,7 @@ def _on_spark(args: argparse.Namespace, kind: str) -> _Checked:
                     config=config,
                     **_options(args, kind),
                 )
-                return _Checked(
-                    checked.report,
-                    checked.inferred,
-                    checked.refused,
-                    checked.notes,
-                    checked.quarantine,
-                )
+                return _Checked(*checked)
     except PipelineError as error:
         other = " (--engine local needs no Spark)" if args.engine == "auto" else ""
         raise CommandError(f"{error}{other}") from None
@@ -231,7 +226,7 @@ def _told(checked: _Checked, args: argparse.Namespace) -> str:
         ]
     )
     lines = [size]
-    if checked.inferred:
+    if report.inferred and not report.ordered:
         lines.append(INFERRED)
     good = report.ordered and report.conclusive
     lines.append(colour(report.verdict, "green" if good else "red"))

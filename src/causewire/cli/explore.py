@@ -131,7 +131,7 @@ def _remarks(found: Foreign) -> InputRemarks:
 
     lines = [INFERRED] if found.inferred else []
     lines += refusals(found.refused, found.quarantine)
-    return InputRemarks(found.refused.total(), lines, found.unread)
+    return InputRemarks(found.refused.total(), lines, found.unread, found.inferred)
 
 
 def _save(args: argparse.Namespace, found: Foreign, title: str) -> int:

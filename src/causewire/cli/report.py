@@ -14,7 +14,7 @@ from .errors import CommandError
 from .output import count, print_json
 from .progress import Progress
 from .spark import SparkProgress
-from .traces import INFERRED, Counted, add_trace_arguments, format_of, open_traces, unreadable
+from .traces import Counted, add_trace_arguments, format_of, open_traces, unreadable
 
 if TYPE_CHECKING:
     from ..check import Report
@@ -92,6 +92,7 @@ def _trace(args: argparse.Namespace) -> int:
     trace = read.trace
     found, rows = _here(trace, args) if args.master is None else _on_spark(args)
     found.unread += read.unread
+    found.inferred = read.inferred
     with Progress("writing the report") as progress:
         told = report_check(
             trace,
@@ -101,7 +102,6 @@ def _trace(args: argparse.Namespace) -> int:
             refused=read.refused,
             notes=read.notes,
             one_clock=not read.spans,
-            caution=INFERRED if read.inferred else "",
             progress=lambda done, total: progress.of(done, total, "pictures"),
         )
     if args.json:

@@ -21,6 +21,7 @@ from ..trace.formats.documents import documents
 from ..trace.formats.names import FORMATS, PROCESS_BY, RUN_BY, SPAN_FORMATS
 from ..trace.marks import marks_of
 from ..trace.reader import other_files
+from ..trace.schema import INFERRED
 from ..trace.storage import locate, read_bytes
 from .errors import CommandError
 from .output import count
@@ -51,9 +52,6 @@ __all__ = [
 
 SHIVIZ = (".shiviz", ".log", ".txt")
 """Suffixes of ShiViz logs, for which nobody has agreed on one."""
-
-INFERRED = "messages were inferred from vector clocks: that they are in order proves nothing"
-"""What has to be said about a log that names no messages."""
 
 _FEW = 3
 """Rows that are named with the reason why they were refused."""

@@ -51,6 +51,8 @@ class InputRemarks(NamedTuple):
     lines: Sequence[str] = ()
     unread: Sequence[str] = ()
     """The files that could not be read, each with the reason."""
+    inferred: bool = False
+    """Whether messages were inferred from vector clocks."""
 
 
 class RunView:
@@ -157,7 +159,9 @@ class Dataset:
             self._error = ""
         try:
             report = check(self._source(), examples=EXAMPLES)
-            report.unread += self._remarks().unread
+            remarks = self._remarks()
+            report.unread += remarks.unread
+            report.inferred = remarks.inferred
             loaded.report = report
         except CausewireError as error:
             loaded.trouble = str(error)

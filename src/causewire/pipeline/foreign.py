@@ -42,8 +42,6 @@ class ForeignReport(NamedTuple):
     notes: Counter[str]
     quarantine: list[Refused]
     """The first of them, by their numbers in their files; whole files come first."""
-    inferred: bool = False
-    """Whether messages were inferred from vector clocks."""
 
 
 def check_foreign(
@@ -144,8 +142,9 @@ def _checked(
         raise TraceError(*quarantine[0][:3])
     report = report_of(table, examples)
     report.unread += unread_files(quarantine, understood, paths)
+    report.inferred = inferred
     counts = Counter({r.reason: r["count"] for r in refused})
-    return ForeignReport(report, counts, notes, quarantine, inferred)
+    return ForeignReport(report, counts, notes, quarantine)
 
 
 def _inferred(found: Ingested) -> bool:

@@ -53,7 +53,6 @@ def report_check(
     refused: Mapping[str, int] | None = None,
     notes: Mapping[str, int] | None = None,
     one_clock: bool = True,
-    caution: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
     """Write the report of a check, and return what it contains.
@@ -66,7 +65,6 @@ def report_check(
         refused: How many rows and files of the input were not understood, by reason.
         notes: What else there is to say about the input, with numbers.
         one_clock: Whether times of different processes can be compared.
-        caution: Why finding no violation proves nothing, if it does not.
         progress: Called with the pictures that are drawn so far, and all.
 
     Raises:
@@ -97,9 +95,9 @@ def report_check(
         whole_page = page(
             "A trace, checked",
             question,
-            _answer(found, caution),
+            _answer(found),
             sections,
-            good=found.ordered and found.conclusive and not caution,
+            good=found.ordered and found.conclusive,
         )
         (place / "index.html").write_text(whole_page, encoding="utf-8")
     drawn = min(len(found.examples), DRAWN)
@@ -112,11 +110,11 @@ def report_check(
     )
 
 
-def _answer(found: Report, caution: str) -> str:
+def _answer(found: Report) -> str:
     seen = f"{found.messages:,} messages among {found.processes:,} processes"
-    if found.ordered and (caution or not found.conclusive):
-        verdict = "" if found.conclusive else found.verdict.removeprefix("cannot tell: ")
-        return f"Cannot tell: {markup(verdict or caution)}. In {seen}, no violation was found."
+    if found.ordered and not found.conclusive:
+        verdict = markup(found.verdict.removeprefix("cannot tell: "))
+        return f"Cannot tell: {verdict}. In {seen}, no violation was found."
     if found.ordered:
         return f"Yes. In {seen}, nothing was delivered before something that it may depend on."
     times = "once" if found.violations == 1 else f"{found.violations:,} times"

@@ -32,6 +32,7 @@ __all__ = [
     "DELIVER",
     "HELD",
     "HELD_FOR",
+    "INFERRED",
     "LANE",
     "NAMES",
     "ONE_FILE",
@@ -99,6 +100,10 @@ ONE_FILE = (
     "or another run if all processes start again"
 )
 """What to do about two starts of a process that cannot be told apart."""
+
+
+INFERRED = "messages were inferred from vector clocks: that they are in order proves nothing"
+"""Why finding no violation in a log that names no messages proves nothing."""
 
 
 class SameSeqError(TraceError):

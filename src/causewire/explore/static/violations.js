@@ -17,7 +17,7 @@ export class ViolationsPanel {
     const children = [make("h2", {}, "Violations of causal order")];
     if (!answer.checked) children.push(make("p", {}, "The check is still at work."));
     else if (answer.trouble) children.push(make("p", {}, `The check cannot judge this trace: ${answer.trouble}`));
-    else if (!answer.total && !report.conclusive) children.push(make("p", {}, "None was found, but the trace is not complete: rows that cannot be right, or files that cannot be read, took no part."));
+    else if (!answer.total && !report.conclusive) children.push(make("p", {}, report.inferred ? "None was found, but messages were inferred from vector clocks, with which they agree by construction." : "None was found, but the trace is not complete: rows that cannot be right, or files that cannot be read, took no part."));
     else if (!answer.total) children.push(make("p", {}, "There are none: every message was delivered after all messages that happened before it."));
     else {
       const all = answer.list.length;
