@@ -120,6 +120,8 @@ COMMANDS = {
     "simulate --protocol bss --trace run.parquet": "bss only broadcasts",
     "check": "required: TRACE",
     "check good.parquet --engine local --master local[2]": "--master is for --engine spark",
+    "check good.parquet --engine local --conf spark.a=b": "--conf is for --engine spark",
+    "check good.parquet --conf spark.a=b": "--conf is for --engine spark",
     "check good.parquet --engine abacus": "invalid choice: 'abacus'",
     "check good.parquet --examples -1": "from 0 upward",
     "check good.parquet missing.jsonl": "no such file",

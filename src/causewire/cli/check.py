@@ -118,6 +118,8 @@ def _check(args: argparse.Namespace) -> _Checked:
         return _on_spark(args, kind)
     if args.master is not None:
         raise CommandError("--master is for --engine spark")
+    if args.conf:
+        raise CommandError("--conf is for --engine spark")
     from ..check import check
 
     found, inferred = open_input(args)
