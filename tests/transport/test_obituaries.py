@@ -69,7 +69,7 @@ def crowd(pair: Pair, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("protocol", ["csps", "adaptive"])
 def test_memory_does_not_grow_with_all_who_have_crashed(protocol: str) -> None:
-    pair = Pair(protocol=protocol, config=TransportConfig(peers=20, linger=1.0))
+    pair = Pair(protocol=protocol, config=TransportConfig(peers=80, linger=1.0))
     crashed = crowd(pair, 200)
     peers = pair.ann._peers
     assert len(peers.floors) <= 21
@@ -95,22 +95,20 @@ def test_memory_does_not_grow_with_all_who_have_crashed(protocol: str) -> None:
         pair.ann.forget(f"new {number}", pair.now)
 
 
-def test_after_an_hour_a_name_is_remembered_no_more() -> None:
-    three = Three(protocol="csps")
-    for name in ("ann", "bob"):
-        three[name]._peers.known["carol"].wanted = False
-    three.isolate("carol")
-    three["ann"].forget("carol", three.now)
-    three.run(1.0)
-    for later, remembered in ((3000.0, True), (700.0, False)):
-        three.now += later
-        three.run(1.0)
-        for name in ("ann", "bob"):
-            peers = three[name]._peers
-            peers.announce(f"other {later}", 7, three.now, left=True)
-            assert ("carol" in peers.floors) == remembered
-            assert (peers.obituaries.lowest > 3 << 20) == (not remembered)
-        three.run(1.0)
+def test_while_they_are_few_all_names_are_remembered() -> None:
+    """A living process with a low number that was never met is accepted."""
+    pair = Pair(protocol="csps", config=TransportConfig(peers=80, linger=1.0))
+    crowd(pair, 20)
+    assert len(pair.ann._peers.floors) == 20
+    assert pair.ann._peers.obituaries.lowest == 0
+    pair.bob = pair.start("old", 1 << 20)
+    pair.bob.add_peer("ann", ("127.0.0.1", 1), pair.now)
+    pair.bob.send("ann", b"I am old")
+    for _ in range(5):
+        pair.later(0.5)
+        pair.exchange()
+    assert payloads(pair.ann) == [b"I am old"]
+    assert not any(isinstance(event, NodeRenumbered) for event in events(pair.bob))
 
 
 def test_peers_that_have_not_confirmed_it_keep_it() -> None:

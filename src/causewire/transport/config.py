@@ -78,10 +78,6 @@ class TransportConfig:
     than any datagram may be under way: a late greeting of a process that has left, and late
     messages behind it, are taken for those of another one if nobody remembers it. With a key they
     cannot be, as both sides agree on new keys."""
-    remember: float = 3600.0
-    """How long a process that was given up is remembered by name at least, unless more are
-    given up in this time than there may be peers. Afterwards, an unknown process with a number
-    that is as low has to take a higher one."""
     tick: float = 0.05
     """How often a protocol that has to send while idle is given the opportunity."""
 

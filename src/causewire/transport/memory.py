@@ -13,7 +13,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from math import inf
 from typing import Any
 
 from ..core.adaptive import Adaptive
@@ -402,8 +401,8 @@ class Memory:
         for name, word in self.floors.items():
             if name == LOWEST:
                 peers.obituaries.lowest = word
-            else:  # `inf`: the time that it is remembered begins anew
-                peers.obituaries.put(name, word & (LEFT - 1), word >= LEFT, inf)
+            else:
+                peers.obituaries.put(name, word & (LEFT - 1), word >= LEFT)
         for name, facts in self.peers.items():
             address, _, lives, aliases, gone, left, alias, incarnation = facts
             peer = peers.known[name] = Peer(name, tuple(address))

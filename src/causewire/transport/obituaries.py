@@ -7,13 +7,12 @@ all who have ever come and gone:
     who left          does not come back under its old number. That obituary is dropped some time
                       (`linger`) later, when every peer has confirmed it: until then a peer may
                       still name the process in a list (`listing`).
-    who was given up  may wake up at any time. That obituary is dropped much later (`remember`, or
-                      when there are too many), when every peer has confirmed it, and leaves a
-                      trace: from then on, a process of which nothing is known is only accepted
-                      with a number that is not below it (`lowest`). So the one that was given up
-                      is still refused here, and learns that it has to come back with a higher
-                      number. The price: so does a living process with a lower number that was
-                      never met here.
+    who was given up  may wake up at any time. That obituary is dropped when there are many later
+                      ones and every peer has confirmed it, and it leaves a trace: from then on,
+                      a process of which nothing is known is only accepted with a number that is
+                      not below it (`lowest`). So the one that was given up is still refused
+                      here, and learns that it has to come back with a higher number. The price:
+                      so does a living process with a lower number that was never met here.
 
 What follows an obituary is accepted only if there is room for the obituary.
 """
@@ -33,6 +32,9 @@ LEFT = 1 << 63
 LOWEST = ""
 """What stands for all unknown processes in a store; no process has this name."""
 
+MANY = 1 / 4
+"""From how many obituaries on some are dropped, for each peer that there may be."""
+
 MOST = 16
 """How many obituaries of strangers are accepted, for each peer that there may be."""
 
@@ -48,12 +50,12 @@ class Obituaries:
         """Names whose obituary is that of a process that left properly."""
         self.lowest = 0
         """Incarnations below this one are refused, of processes of which nothing is known."""
-        self._given_up: dict[str, float] = {}
-        """When to count from, for names whose obituary is that of a process that was given up."""
+        self._given_up: dict[str, None] = {}
+        """Names whose obituary is that of a process that was given up, the next to drop first."""
         self._strangers: dict[str, float] = {}
         """When processes left that this one never met, the first one first."""
 
-    def put(self, name: str, floor: int, left: bool, now: float) -> int:
+    def put(self, name: str, floor: int, left: bool) -> int:
         """Note that a process is gone; return its obituary as it is sent to others."""
         self.floors[name] = floor
         self._given_up.pop(name, None)
@@ -61,7 +63,7 @@ class Obituaries:
             self.departures.add(name)
         else:
             self.departures.discard(name)
-            self._given_up[name] = now
+            self._given_up[name] = None
         return self.word(name)
 
     def word(self, name: str) -> int:
@@ -71,7 +73,8 @@ class Obituaries:
     def drop(self, name: str) -> None:
         """Remember the name of a process that is gone no longer."""
         floor = self.floors.pop(name, 0)
-        if self._given_up.pop(name, None) is not None:
+        if name in self._given_up:
+            del self._given_up[name]
             self.lowest = max(self.lowest, floor)
         self.departures.discard(name)
 
@@ -80,10 +83,10 @@ class Obituaries:
         self._strangers[name] = now
 
     def drop_old(self, now: float, unbury: Callable[[str], bool], known: Container[str]) -> None:
-        """Drop some of those that are old, or too many: up to two of each kind.
+        """Drop some of those that are old, or many: up to two of each kind.
 
-        This is called for each obituary that comes, so they do not become more than there may
-        be peers for longer than it takes all peers to confirm them.
+        This is called for each obituary that comes, so they do not become much more than that
+        for longer than it takes all peers to confirm them.
 
         Args:
             now: The time.
@@ -95,12 +98,12 @@ class Obituaries:
                 break
             if name in known or name not in self.departures or unbury(name):
                 self._strangers.pop(name, None)
-        for name, since in list(islice(self._given_up.items(), 2)):
-            if now < since + self._config.remember and len(self.floors) <= self._config.peers:
+        for name in list(islice(self._given_up, 2)):
+            if len(self.floors) <= MANY * self._config.peers:
                 break
-            if since > now or not unbury(name):
+            if not unbury(name):
                 del self._given_up[name]
-                self._given_up[name] = now
+                self._given_up[name] = None
 
     def room_for(self, obituaries: Collection[tuple[str, int]], live: Container[str]) -> bool:
         """Return whether there is room for obituaries; always for those of peers in `live`."""

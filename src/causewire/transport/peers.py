@@ -360,7 +360,7 @@ class Peers:
 
     def announce(self, name: str, floor: int, now: float, left: bool = False) -> None:
         """Tell everybody, before the next message, that a process is gone."""
-        word = self.obituaries.put(name, floor, left, now)
+        word = self.obituaries.put(name, floor, left)
         self._carrier.bury(name, floor)
         for other in self.live.values():
             if other.established:
