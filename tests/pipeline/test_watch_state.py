@@ -137,7 +137,7 @@ def test_removal_is_seen_in_the_store_of_spark(spark: SparkSession, tmp_path: Pa
 
 
 def test_a_run_ends_although_no_row_of_any_run_comes(spark: SparkSession, tmp_path: Path) -> None:
-    """Its last window is told, and its state removed, in batches without rows."""
+    """Its last window is reported, and its state is removed, in batches without rows."""
     traces, out = tmp_path / "traces", tmp_path / "out"
     traces.mkdir()
     write_trace(traces / "r.jsonl", [Event("r", "a", 0, 1, None, "tick", None, None, ())])

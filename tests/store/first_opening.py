@@ -1,7 +1,7 @@
 """Kills processes while they open a store for the first time, and opens it afterwards.
 
 python -m tests.store.first_opening DIRECTORY           at every call that may reach the disk
-python -m tests.store.first_opening DIRECTORY KILLS     by SIGKILL, at some moment, until so many
+python -m tests.store.first_opening DIRECTORY KILLS     by SIGKILL, at some moment, until KILLS
                                                         were killed before they had finished
 
 It prints how many processes ended early, and what the next start said if it refused the store.
